@@ -1,0 +1,51 @@
+"""Everything gemel raises on purpose.
+
+GemelError
+├── InvalidInput    (ValueError)         what the caller gave is not what was asked for
+├── InvalidModel    (ValueError)         a model folder is damaged, unsafe or of an unknown kind
+├── ModelNotFound   (FileNotFoundError)  no such model here, and no way to get it
+├── ModelMismatch   (ValueError)         two things that belong to different models were mixed
+├── MissingExtra    (ImportError)        an optional dependency is not installed
+├── WriteFailed     (OSError)            an output could not be written; what is kept is named
+└── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+
+Each message says what was given, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+
+class GemelError(Exception):
+    """The root of every error that gemel raises on purpose."""
+
+
+class InvalidInput(GemelError, ValueError):
+    """What the caller gave is not what was asked for."""
+
+
+class InvalidModel(GemelError, ValueError):
+    """A model folder is damaged, unsafe or of an unknown kind."""
+
+
+class ModelNotFound(GemelError, FileNotFoundError):
+    """No such model is here, and there is no way to get it."""
+
+
+class ModelMismatch(GemelError, ValueError):
+    """Two things that belong to different models were mixed."""
+
+
+class MissingExtra(GemelError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs an optional dependency: pip install 'gemel[{extra}]'")
+        self.extra = extra
+
+
+class WriteFailed(GemelError, OSError):
+    """An output could not be written; what is kept is named."""
+
+
+class Overloaded(GemelError, RuntimeError):
+    """More work than the limits allow; try again later."""
