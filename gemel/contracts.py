@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+from gemel.errors import InvalidInput
 
 Vectors = npt.NDArray[np.float32]  # (n, dim)
 Vector = npt.NDArray[np.float32]  # (dim,)
@@ -50,3 +52,47 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def checked_texts(texts: Any) -> list[str]:
+    """The texts as a list, or a sentence that names the first thing among them that is none."""
+    if isinstance(texts, str | bytes):
+        raise InvalidInput(
+            f"a sequence of texts was expected and one {type(texts).__name__} was given; "
+            "use encode_one(text), or encode([text])"
+        )
+    if isinstance(texts, Mapping | set | frozenset) or not isinstance(texts, Iterable):
+        raise InvalidInput(f"a sequence of texts was expected and a {type(texts).__name__} was given")
+    checked = list(texts)
+    for position, text in enumerate(checked):
+        if not isinstance(text, str):
+            raise InvalidInput(f"text {position} is {_shown(text)}, and a str was expected")
+    return checked
+
+
+def checked_pairs(pairs: Any) -> list[tuple[str, str]]:
+    """The pairs as a list of two texts each, or a sentence that names the first that is none."""
+    if isinstance(pairs, str | bytes | Mapping | set | frozenset) or not isinstance(pairs, Iterable):
+        raise InvalidInput(f"a sequence of text pairs was expected and a {type(pairs).__name__} was given")
+    checked = []
+    for position, pair in enumerate(pairs):
+        members = list(pair) if isinstance(pair, Sequence) and not isinstance(pair, str | bytes) else []
+        if len(members) != 2 or not all(isinstance(text, str) for text in members):
+            raise InvalidInput(f"pair {position} is {_shown(pair)}, and two str were expected")
+        checked.append((members[0], members[1]))
+    return checked
+
+
+def checked_on_truncate(policy: str) -> OnTruncate:
+    """The policy, or a sentence that lists the known ones."""
+    if policy not in get_args(OnTruncate):
+        known = ", ".join(get_args(OnTruncate))
+        raise InvalidInput(f"on_truncate={policy!r} is unknown; choose from {known}")
+    return policy  # type: ignore[return-value]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "None"
+    shown = repr(value)
+    return f"the {type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"

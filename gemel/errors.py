@@ -9,6 +9,8 @@ GemelError
 ├── WriteFailed     (OSError)            an output could not be written; what is kept is named
 └── Overloaded      (RuntimeError)       more work than the limits allow; try again later
 
+TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
+
 Each message says what was given, what was expected and what to do.
 """
 
@@ -49,3 +51,16 @@ class WriteFailed(GemelError, OSError):
 
 class Overloaded(GemelError, RuntimeError):
     """More work than the limits allow; try again later."""
+
+
+class TruncationWarning(UserWarning):
+    """Texts were longer than the model reads, and were cut."""
+
+    def __init__(self, n_truncated: int, n_texts: int, max_tokens: int) -> None:
+        super().__init__(
+            f"{n_truncated:,} of {n_texts:,} texts were longer than {max_tokens} tokens and were cut; "
+            'on_truncate="chunk" reads them whole, "error" refuses them, "ignore" says nothing'
+        )
+        self.n_truncated = n_truncated
+        self.n_texts = n_texts
+        self.max_tokens = max_tokens

@@ -1,0 +1,22 @@
+"""The model folder: the only thing that training hands to serving."""
+
+from gemel.checkpoint.folder import ModelFolder, RerankerFolder, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder
+from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
+from gemel.checkpoint.weights import WeightFile, read_weights
+
+__all__ = [
+    "POOLING_MODES",
+    "Dense",
+    "EncoderSpec",
+    "ModelFolder",
+    "Normalise",
+    "Pooling",
+    "RerankerFolder",
+    "WeightFile",
+    "read_encoder_folder",
+    "read_reranker_folder",
+    "read_weights",
+    "save_encoder_folder",
+    "save_reranker_folder",
+]

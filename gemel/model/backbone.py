@@ -1,0 +1,83 @@
+"""Pretrained transformers, loaded so that nothing is missing, misshapen or made up."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers.utils import logging as transformers_logging
+
+from gemel.errors import InvalidInput, InvalidModel
+
+# BERT's own pooler sits on top of the last layer; no pooling of ours reads it.
+UNUSED_PARTS = ("pooler.",)
+
+
+def load_transformer(
+    auto_class: Any, folder: Path, *, new_parts: tuple[str, ...] = (), **settings: Any
+) -> torch.nn.Module:
+    """The folder's transformer in float32; only `new_parts` may be absent from its weights."""
+    with _quiet_transformers():
+        model, report = auto_class.from_pretrained(
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+            **settings,
+        )
+    for name, found, expected in sorted(report["mismatched_keys"]):
+        raise InvalidModel(
+            f"{folder}: tensor {name!r} has shape {tuple(found)}, expected {tuple(expected)} by config.json"
+        )
+    may_lack = UNUSED_PARTS + new_parts
+    missing = sorted(name for name in report["missing_keys"] if not name.startswith(may_lack))
+    if missing:
+        raise InvalidModel(
+            f"{folder}: the weights lack the tensor {missing[0]!r} ({len(missing)} missing in all), so the "
+            "model would be partly random; get the folder again"
+        )
+    module: torch.nn.Module = model.eval()
+    return module
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The named device, or the fastest one of this machine."""
+    if name is None:
+        for kind, backend in (("cuda", torch.cuda), ("mps", torch.backends.mps)):
+            if backend.is_available():
+                return torch.device(kind)
+        return torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(f"the device {name!r} cannot be used here ({reason}); try device='cpu'") from None
+    return device
+
+
+def accepts(model: torch.nn.Module, parameter: str) -> bool:
+    """Whether the model's forward pass takes an argument of that name."""
+    return parameter in inspect.signature(model.forward).parameters
+
+
+@contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No bars and no reports from transformers: what matters in them is raised above."""
+    verbosity = transformers_logging.get_verbosity()
+    had_bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if had_bars:
+            transformers_logging.enable_progress_bar()

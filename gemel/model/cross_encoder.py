@@ -1,0 +1,127 @@
+"""The cross-encoder that the paper compares with: both texts are read at once, one score a pair."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForSequenceClassification
+
+from gemel.checkpoint import ModelFolder, RerankerFolder, save_reranker_folder
+from gemel.contracts import checked_pairs, checked_texts
+from gemel.errors import InvalidInput, TruncationWarning
+from gemel.model.backbone import accepts, choose_device, load_transformer
+from gemel.model.batches import length_sorted_batches, padded
+from gemel.model.tail import ACTIVATIONS
+from gemel.progress import progress_bar
+from gemel.tokens import Ids, PairTokenizer
+
+NEW_HEAD = ("classifier.", "pre_classifier.", "score.", "pooler.", "bert.pooler.")
+
+
+class CrossEncoder(nn.Module):
+    """Text pairs into scores, with torch; the weights can be trained."""
+
+    engine = "torch"
+
+    def __init__(self, folder: RerankerFolder, *, device: str | None = None) -> None:
+        super().__init__()
+        self._open(folder, load_transformer(AutoModelForSequenceClassification, folder.transformer), device)
+
+    @classmethod
+    def from_encoder(
+        cls, folder: ModelFolder, labels: Sequence[str] = ("score",), *, device: str | None = None
+    ) -> CrossEncoder:
+        """An untrained head on a pretrained transformer: where the training of a cross-encoder starts."""
+        names = dict(enumerate(labels))
+        model = load_transformer(
+            AutoModelForSequenceClassification,
+            folder.transformer,
+            new_parts=NEW_HEAD,
+            num_labels=len(names),
+            id2label=names,
+            label2id={name: index for index, name in names.items()},
+        )
+        encoder = cls.__new__(cls)
+        nn.Module.__init__(encoder)
+        settings: Any = model.config
+        reranker = RerankerFolder(
+            path=folder.path,
+            transformer=folder.transformer,
+            config={**settings.to_diff_dict(), "architectures": [type(model).__name__]},
+            tokenizer_config=folder.tokenizer_config,
+            max_tokens=folder.spec.max_tokens,
+            weight_files=folder.weight_files,
+            lowercase=folder.spec.lowercase,
+            activation="sigmoid" if len(names) == 1 else "identity",
+            labels=tuple(labels),
+        )
+        encoder._open(reranker, model, device)
+        return encoder
+
+    def _open(self, folder: RerankerFolder, transformer: nn.Module, device: str | None) -> None:
+        self.folder = folder
+        self.transformer = transformer
+        self.activation = ACTIVATIONS[folder.activation]()
+        self.tokenizer = PairTokenizer(
+            folder.transformer, folder.config, lowercase=folder.lowercase, max_tokens=folder.max_tokens
+        )
+        self._wants_types = accepts(transformer, "token_type_ids")
+        self.to(choose_device(device))
+        self.eval()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each score stands for."""
+        return self.folder.labels
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.transformer.parameters()).device
+
+    def score(
+        self, pairs: Sequence[tuple[str, str]], *, show_progress: bool | None = None
+    ) -> npt.NDArray[np.float32]:
+        """One score a pair (n,), or one a label (n, labels); larger is better."""
+        pairs = checked_pairs(pairs)
+        scores = np.zeros((len(pairs), len(self.labels)), np.float32)
+        ids, types, n_truncated = self.tokenizer.pieces(pairs) if pairs else ([], [], 0)
+        if n_truncated:
+            warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
+        with torch.inference_mode(), progress_bar(len(pairs), "score", show_progress, "pairs") as bar:
+            for rows in length_sorted_batches([len(sequence) for sequence in ids]):
+                batch = self._batch([ids[row] for row in rows], [types[row] for row in rows])
+                scores[rows] = self.activation(self(**batch)).cpu().numpy()
+                bar.update(len(rows))
+        return scores[:, 0] if len(self.labels) == 1 else scores
+
+    def rank(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The rows of the texts, the best fit for the query first."""
+        if len(self.labels) != 1:
+            raise InvalidInput(f"ranking needs one score a pair; this model gives {', '.join(self.labels)}")
+        scores = self.score([(query, text) for text in checked_texts(texts)])
+        return np.argsort(-scores, kind="stable")
+
+    def forward(self, **batch: Tensor) -> Tensor:
+        """Token ids, mask and types (batch, tokens) into raw scores (batch, labels), with gradients."""
+        logits: Tensor = self.transformer(**batch).logits
+        return logits
+
+    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+        """Write a model folder that gemel, Sentence-Transformers and most servers open."""
+        weights = {
+            name: value.detach().cpu().numpy() for name, value in self.transformer.state_dict().items()
+        }
+        save_reranker_folder(target, self.folder, weights, overwrite=overwrite)
+
+    def _batch(self, ids: list[Ids], types: list[Ids]) -> dict[str, Tensor]:
+        input_ids, mask = padded(ids, int(self.folder.config.get("pad_token_id") or 0), self.device)
+        batch = {"input_ids": input_ids, "attention_mask": mask}
+        return {**batch, "token_type_ids": padded(types, 0, self.device)[0]} if self._wants_types else batch

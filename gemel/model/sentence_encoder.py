@@ -1,0 +1,188 @@
+"""The siamese encoder of the paper: a transformer, a pooling, one vector a sentence."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+
+from gemel.checkpoint import EncoderSpec, ModelFolder, read_weights, save_encoder_folder
+from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
+from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
+from gemel.model.backbone import choose_device, load_transformer
+from gemel.model.batches import length_sorted_batches, padded
+from gemel.model.pooling import pool, pooling_mask
+from gemel.model.tail import Tail
+from gemel.progress import progress_bar
+from gemel.tokens import Ids, Pieces, TextTokenizer
+
+STREAM_WINDOW = 8_192  # texts that a stream holds at once
+
+
+class SentenceEncoder(nn.Module):
+    """Texts into vectors, with torch; the weights can be trained."""
+
+    engine = "torch"
+
+    def __init__(
+        self, folder: ModelFolder, *, device: str | None = None, on_truncate: OnTruncate = "warn"
+    ) -> None:
+        super().__init__()
+        self.folder = folder
+        self.on_truncate = checked_on_truncate(on_truncate)
+        self.backbone = load_transformer(AutoModel, folder.transformer)
+        self.tail = Tail(folder.spec)
+        self.tail.load([read_weights((file,)) for file in folder.dense_files])
+        self.tokenizer = TextTokenizer(
+            folder.transformer,
+            folder.config,
+            lowercase=folder.spec.lowercase,
+            max_tokens=folder.spec.max_tokens,
+        )
+        self._prompt_name: str | None = None
+        self.to(choose_device(device))
+        self.eval()
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """Everything about this encoder that is not a weight."""
+        return self.folder.spec
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector."""
+        return self.spec.dim
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the folder that the weights came from."""
+        return self.folder.fingerprint
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.backbone.parameters()).device
+
+    @property
+    def prompt(self) -> str:
+        """The text that stands before every input; often none."""
+        return self.spec.prompt_text(self._prompt_name)
+
+    def with_prompt(self, name: str) -> SentenceEncoder:
+        """The same encoder with one of the model's prompts before every text."""
+        self.spec.prompt_text(name)
+        return self._copy(_prompt_name=name)
+
+    def with_on_truncate(self, policy: OnTruncate) -> SentenceEncoder:
+        """The same encoder with another way to treat texts that are too long."""
+        return self._copy(on_truncate=checked_on_truncate(policy))
+
+    def with_dim(self, dim: int) -> SentenceEncoder:
+        """The same encoder with its vectors cut to the first `dim` numbers."""
+        return self._copy(folder=self.folder.with_spec(self.spec.truncated_to(dim)))
+
+    def encode(self, texts: Sequence[str], *, show_progress: bool | None = None) -> Vectors:
+        """One vector a text, in the order given: float32 (n, dim), also for n = 0."""
+        texts = checked_texts(texts)
+        pieces = self.tokenizer.pieces(texts, self.prompt, self.on_truncate)
+        if pieces.n_truncated and self.on_truncate == "warn":
+            warnings.warn(
+                TruncationWarning(pieces.n_truncated, len(texts), self.spec.max_tokens), stacklevel=2
+            )
+        vectors = np.zeros((len(texts), self.dim), np.float32)
+        if texts:
+            self._encode_pieces(pieces, vectors, show_progress)
+        return vectors
+
+    def encode_one(self, text: str) -> Vector:
+        """The vector of one text: float32 (dim,)."""
+        if not isinstance(text, str):
+            raise InvalidInput(f"encode_one takes one str and a {type(text).__name__} was given; use encode")
+        vector: Vector = self.encode([text])[0]
+        return vector
+
+    def encode_iter(self, texts: Iterable[str]) -> Iterator[Vector]:
+        """One vector a text, as a stream: the texts may come from a generator of any length."""
+        if isinstance(texts, str):
+            checked_texts(texts)
+        remaining = iter(texts)
+        while window := list(islice(remaining, STREAM_WINDOW)):
+            yield from self.encode(window, show_progress=False)
+
+    def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """How many tokens each text has, special ones and prompt included, before any cut."""
+        return self.tokenizer.count(checked_texts(texts), self.prompt)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """(batch, tokens) ids and mask into sentence vectors (batch, dim), with gradients."""
+        vectors: Tensor = self.tail(self._pooled(input_ids, attention_mask))
+        return vectors[:, : self.dim]
+
+    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+        """Write a model folder that gemel, Sentence-Transformers and most servers open."""
+        weights = _arrays(self.backbone)
+        dense = [_arrays(layer) for layer in self.tail.dense]
+        save_encoder_folder(target, self.folder, weights, dense, overwrite=overwrite)
+
+    def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None) -> None:
+        """Fill in the vectors; a text of several pieces is their mean by token count, before the tail."""
+        pooled_dim = self.spec.hidden_size * len(self.spec.pooling.modes)
+        sums = None if pieces.one_each else np.zeros((pieces.n_texts, pooled_dim), np.float32)
+        lengths = [len(ids) for ids in pieces.ids]
+        with torch.inference_mode(), progress_bar(len(lengths), "encode", show_progress) as bar:
+            for rows in length_sorted_batches(lengths):
+                pooled = self._pooled(*self._batch([pieces.ids[row] for row in rows]))
+                if sums is None:
+                    vectors[rows] = self.tail(pooled)[:, : self.dim].cpu().numpy()
+                else:
+                    weighted = pooled.cpu().numpy() * pieces.weights[rows, None]
+                    np.add.at(sums, pieces.owners[rows], weighted)
+                bar.update(len(rows))
+            if sums is not None:
+                total = np.bincount(pieces.owners, pieces.weights, pieces.n_texts).astype(np.float32)
+                merged = torch.from_numpy(sums / total[:, None]).to(self.device)
+                vectors[:] = self.tail(merged)[:, : self.dim].cpu().numpy()
+
+    def _batch(self, sequences: list[Ids]) -> tuple[Tensor, Tensor]:
+        vocabulary = self.folder.config.get("vocab_size")
+        largest = max(int(ids.max()) for ids in sequences)
+        if isinstance(vocabulary, int) and largest >= vocabulary:
+            raise InvalidModel(
+                f"{self.folder.path}: the tokenizer gives token {largest}, but config.json has a vocabulary "
+                f"of {vocabulary}; tokenizer and weights are from different models"
+            )
+        return padded(sequences, int(self.folder.config.get("pad_token_id") or 0), self.device)
+
+    def _pooled(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        output = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
+        mask = pooling_mask(attention_mask, *self._skipped_tokens())
+        return pool(output.last_hidden_state, mask, self.spec.pooling.modes)
+
+    def _skipped_tokens(self) -> tuple[int, int]:
+        """How many tokens at the start and at the end of a text the pooling leaves out."""
+        pooling, tokenizer = self.spec.pooling, self.tokenizer
+        first = last = 0
+        if not pooling.include_special_tokens:
+            first, last = len(tokenizer.prefix), len(tokenizer.suffix)
+        if not pooling.include_prompt and self.prompt:
+            first = len(tokenizer.prefix) + tokenizer.prompt_tokens(self.prompt)
+        return first, last
+
+    def _copy(self, **changes: Any) -> SentenceEncoder:
+        other = copy.copy(self)
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+
+def _arrays(module: nn.Module) -> dict[str, npt.NDArray[Any]]:
+    return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}

@@ -1,0 +1,129 @@
+"""Texts into token ids: cutting, chunking, counting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stand_ins import sentences
+
+import gemel.tokens
+from gemel.checkpoint import read_encoder_folder
+from gemel.errors import InvalidInput, InvalidModel
+from gemel.tokens import PairTokenizer, TextTokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_bert: Path) -> TextTokenizer:
+    return open_text_tokenizer(tiny_bert, max_tokens=20)
+
+
+def open_text_tokenizer(folder: Path, max_tokens: int) -> TextTokenizer:
+    config = read_encoder_folder(folder).config
+    return TextTokenizer(folder, config, lowercase=False, max_tokens=max_tokens)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "mpnet"])
+def test_ids_are_those_of_transformers(tiny_model, architecture: str) -> None:  # type: ignore[no-untyped-def]
+    from transformers import AutoTokenizer
+
+    folder = tiny_model(architecture)
+    theirs = AutoTokenizer.from_pretrained(folder)
+    ours = open_text_tokenizer(folder, max_tokens=20)
+    texts = [*sentences(50, max_words=40), "", "   ", "unknowable words", "a\0b", "한국어 문장"]
+    expected = theirs(texts, truncation=True, max_length=20)["input_ids"]
+    assert [ids.tolist() for ids in ours.pieces(texts).ids] == expected
+
+
+def test_a_text_that_just_fits_is_not_cut(tokenizer: TextTokenizer) -> None:
+    assert tokenizer.pieces(["the " * 18]).n_truncated == 0
+    assert tokenizer.pieces(["the " * 19]).n_truncated == 1
+
+
+def test_counts_are_of_the_whole_text(tokenizer: TextTokenizer) -> None:
+    assert tokenizer.count(["", "the", "the " * 500]).tolist() == [2, 3, 502]
+
+
+def test_refusing_long_texts_names_the_first(tokenizer: TextTokenizer) -> None:
+    with pytest.raises(InvalidInput, match=r"text 1 is longer than the 20 tokens .*2 of 3 texts"):
+        tokenizer.pieces(["the", "the " * 50, "a " * 50], on_truncate="error")
+
+
+@given(n_tokens=st.integers(0, 500), size=st.integers(1, 60))
+def test_windows_cover_every_token_and_are_full(n_tokens: int, size: int) -> None:
+    windows = list(gemel.tokens._windows(n_tokens, size))
+    covered = {token for start, end in windows for token in range(start, end)}
+    assert covered == set(range(n_tokens))
+    assert all(end - start == min(size, n_tokens) for start, end in windows)
+
+
+def test_chunks_hold_the_prompt_and_all_tokens(tokenizer: TextTokenizer) -> None:
+    pieces = tokenizer.pieces(["man dog " * 30, "cat"], prompt="the red ", on_truncate="chunk")
+    assert pieces.n_texts == 2
+    assert pieces.n_truncated == 0
+    assert set(pieces.owners.tolist()) == {0, 1}
+    prompt = tokenizer.pieces(["the red"]).ids[0][1:3]
+    assert all(len(ids) <= 20 for ids in pieces.ids)
+    assert all((ids[1:3] == prompt).all() for ids in pieces.ids)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
+def test_a_huge_text_read_in_parts_gives_the_ids_of_the_whole(
+    tiny_model, architecture: str, monkeypatch: pytest.MonkeyPatch  # type: ignore[no-untyped-def]
+) -> None:
+    tokenizer = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
+    texts = ["  ".join(sentences(20, seed)) + " \n\t  " for seed in range(5)] + ["x" * 5_000, " " * 900]
+    whole = [tokenizer._contents([text], None)[0].tolist() for text in texts]
+    monkeypatch.setattr(gemel.tokens, "PART_CHARACTERS", 64)
+    assert [tokenizer._contents([text], None)[0].tolist() for text in texts] == whole
+
+
+def test_lone_surrogates_are_named_with_their_place(tokenizer: TextTokenizer) -> None:
+    with pytest.raises(InvalidInput, match=r"text 1 holds a lone surrogate \(U\+D800 at character 2\)"):
+        tokenizer.pieces(["fine", "ab\ud800c"])
+
+
+def test_a_limit_without_room_for_a_token_is_refused(tiny_bert: Path) -> None:
+    with pytest.raises(InvalidModel, match="leaves no room"):
+        open_text_tokenizer(tiny_bert, max_tokens=2)
+
+
+def test_a_folder_with_only_a_vocabulary_is_read(tiny_bert: Path, tmp_path: Path) -> None:
+    whole = open_text_tokenizer(tiny_bert, max_tokens=20)
+    vocabulary = whole._tokenizer.get_vocab()
+    words = sorted(vocabulary, key=vocabulary.__getitem__)
+    (tmp_path / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    rebuilt = TextTokenizer(tmp_path, {"model_type": "bert"}, lowercase=False, max_tokens=20)
+    texts = [*sentences(20), "The Man, eating!"]
+    for ours, theirs in zip(rebuilt.pieces(texts).ids, whole.pieces(texts).ids, strict=True):
+        assert ours.tolist() == theirs.tolist()
+
+
+def test_a_folder_without_a_tokenizer_names_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(InvalidModel, match=r"has no tokenizer\.json; make one with: gemel convert"):
+        TextTokenizer(tmp_path, {"model_type": "roberta"}, lowercase=False, max_tokens=20)
+
+
+def test_lowercasing_is_applied_when_the_folder_asks_for_it(tiny_model) -> None:  # type: ignore[no-untyped-def]
+    folder = tiny_model("roberta")
+    config = read_encoder_folder(folder).config
+    plain = TextTokenizer(folder, config, lowercase=False, max_tokens=20)
+    lower = TextTokenizer(folder, config, lowercase=True, max_tokens=20)
+    assert lower.pieces(["The MAN"]).ids[0].tolist() == plain.pieces(["the man"]).ids[0].tolist()
+
+
+def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert: Path) -> None:
+    from transformers import AutoTokenizer
+
+    pairs = list(zip(sentences(40, 1, 30), sentences(40, 2, 30), strict=True))
+    expected = AutoTokenizer.from_pretrained(tiny_bert)(
+        pairs, truncation=True, max_length=20, return_token_type_ids=True
+    )
+    ours = PairTokenizer(tiny_bert, {"model_type": "bert"}, lowercase=False, max_tokens=20)
+    ids, types, n_truncated = ours.pieces(pairs)
+    assert [row.tolist() for row in ids] == expected["input_ids"]
+    assert [row.tolist() for row in types] == expected["token_type_ids"]
+    assert n_truncated == np.sum([len(row) == 20 for row in ids])
