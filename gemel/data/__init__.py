@@ -1,0 +1,1 @@
+"""Reading and writing: files of texts in, files of vectors out."""

@@ -1,0 +1,1 @@
+"""What embeddings are used for, one module a task."""
