@@ -6,7 +6,9 @@ import hashlib
 import importlib.util
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,7 +100,8 @@ def resolve(name: str | Path | None = None, *, revision: str | None = None) -> P
         folder = Path(name).expanduser()
         if not folder.is_dir():
             raise ModelNotFound(
-                f"there is no model folder {str(name)!r}; give a folder, or a hub name such as {DEFAULT_MODEL}"
+                f"there is no model folder {str(name)!r}; "
+                f"give a folder, or a hub name such as {DEFAULT_MODEL}"
             )
         return folder
     model = DEFAULT_MODEL if name is None else str(name)
@@ -124,17 +127,21 @@ def _from_hub(model: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    patterns = {"allow_patterns": list(WANTED_FILES), "ignore_patterns": list(UNWANTED_FILES)}
-    try:
-        cached = Path(snapshot_download(model, revision=revision, local_files_only=True, **patterns))
+    download = partial(
+        snapshot_download,
+        model,
+        revision=revision,
+        allow_patterns=list(WANTED_FILES),
+        ignore_patterns=list(UNWANTED_FILES),
+    )
+    with suppress(LocalEntryNotFoundError):
+        cached = Path(download(local_files_only=True))
         if _looks_whole(cached):
             return cached
-    except LocalEntryNotFoundError:
-        cached = None
     if is_offline():
         raise ModelNotFound(_how_to_get(model, "the hub is switched off by HF_HUB_OFFLINE"))
     try:
-        return Path(snapshot_download(model, revision=revision, **patterns))
+        return Path(download())
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelNotFound(_how_to_get(model, reason)) from None

@@ -186,13 +186,14 @@ def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:
 
     file = folder / "tokenizer_config.json"
     settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    tokenizer = BertWordPieceTokenizer(
+    wrapped = BertWordPieceTokenizer(
         str(folder / "vocab.txt"),
         lowercase=settings.get("do_lower_case", True),
         strip_accents=settings.get("strip_accents"),
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
     )
-    return tokenizer._tokenizer
+    tokenizer: tokenizers.Tokenizer = wrapped._tokenizer
+    return tokenizer
 
 
 def _special_ids(tokenizer: tokenizers.Tokenizer, folder: Path) -> tuple[Ids, Ids]:
@@ -233,8 +234,9 @@ def _not_unicode(texts: Sequence[str], start: int) -> InvalidInput:
         try:
             texts[position].encode("utf-8")
         except UnicodeEncodeError as error:
+            code = ord(texts[position][error.start])
             return InvalidInput(
-                f"text {position} holds a lone surrogate (U+{ord(texts[position][error.start]):04X} at character "
-                f"{error.start}), which is no Unicode text; repair it where it was decoded"
+                f"text {position} holds a lone surrogate (U+{code:04X} at character {error.start}), "
+                "which is no Unicode text; repair it where it was decoded"
             )
     return InvalidInput("a text could not be tokenised")

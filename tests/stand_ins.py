@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-WORDS = (
-    "the a man woman child dog cat is are was eating food plays sleeps runs guitar piano horse on in of and "
-    "to with house garden street cold warm red green blue big small old new not one two three happy sad . , ! ?"
-).split()
+VOCABULARY = """
+the a man woman child dog cat is are was eating food plays sleeps runs guitar piano horse on in of and to
+with house garden street cold warm red green blue big small old new not one two three happy sad . , ! ?
+"""
+WORDS = VOCABULARY.split()
 
 
 class ToyEncoder:
@@ -69,7 +70,9 @@ def make_tiny_model(architecture: str, folder: Path, seed: int = 0, max_tokens: 
     tokenizer = _tokenizer(architecture)
     config_class, model_class, settings = ARCHITECTURES[architecture]
     config = getattr(transformers, config_class)(
-        vocab_size=tokenizer.get_vocab_size(), pad_token_id=tokenizer.token_to_id(_specials(architecture)[0]), **settings
+        vocab_size=tokenizer.get_vocab_size(),
+        pad_token_id=tokenizer.token_to_id(_specials(architecture)[0]),
+        **settings,
     )
     torch.manual_seed(seed)
     model = getattr(transformers, model_class)(config)
@@ -79,6 +82,7 @@ def make_tiny_model(architecture: str, folder: Path, seed: int = 0, max_tokens: 
                 parameter.mul_(8)
     model.save_pretrained(folder)
     pad, unk, cls, sep, mask = _specials(architecture)
+    inputs = ["input_ids", "attention_mask"]
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         model_max_length=max_tokens,
@@ -87,6 +91,7 @@ def make_tiny_model(architecture: str, folder: Path, seed: int = 0, max_tokens: 
         cls_token=cls,
         sep_token=sep,
         mask_token=mask,
+        model_input_names=[*inputs, "token_type_ids"] if architecture in ("bert", "electra") else inputs,
     ).save_pretrained(folder)
 
 
@@ -126,7 +131,9 @@ def _tokenizer(architecture: str) -> Any:
         trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=specials, show_progress=False)
     sentences = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
     tokenizer.train_from_iterator(sentences, trainer)
-    pair = f"{cls} $A {sep} {sep} $B {sep}" if architecture in ROBERTA_LIKE else f"{cls} $A {sep} $B:1 {sep}:1"
+    pair = (
+        f"{cls} $A {sep} {sep} $B {sep}" if architecture in ROBERTA_LIKE else f"{cls} $A {sep} $B:1 {sep}:1"
+    )
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=pair,

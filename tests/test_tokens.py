@@ -72,7 +72,9 @@ def test_chunks_hold_the_prompt_and_all_tokens(tokenizer: TextTokenizer) -> None
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
 def test_a_huge_text_read_in_parts_gives_the_ids_of_the_whole(
-    tiny_model, architecture: str, monkeypatch: pytest.MonkeyPatch  # type: ignore[no-untyped-def]
+    tiny_model,
+    architecture: str,
+    monkeypatch: pytest.MonkeyPatch,  # type: ignore[no-untyped-def]
 ) -> None:
     tokenizer = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
     texts = ["  ".join(sentences(20, seed)) + " \n\t  " for seed in range(5)] + ["x" * 5_000, " " * 900]

@@ -175,7 +175,8 @@ def _module_list(file: Path) -> list[tuple[str, Path]]:
             raise InvalidModel(f"{file} points outside of its folder: {module['path']!r}")
         if kind not in ("Transformer", "Pooling", "Dense", "Normalize"):
             raise InvalidModel(
-                f"{file} has the module {module.get('type')!r}; gemel knows Transformer, Pooling, Dense, Normalize"
+                f"{file} has the module {module.get('type')!r}; "
+                "gemel knows Transformer, Pooling, Dense, Normalize"
             )
         found.append((kind, file.parent / str(module.get("path", ""))))
     return found
@@ -202,7 +203,7 @@ def _assemble(
         hidden_size=_hidden_size(config, transformer),
         max_tokens=dialects.max_tokens(settings, tokenizer_config, config),
         lowercase=bool(settings.get("do_lower_case", False)),
-        pooling=replace(pooling, **own),
+        pooling=replace(pooling, include_special_tokens=own.get("include_special_tokens", True)),
         tail=tail,
         **dialects.parse_model_settings(read_json(folder / "config_sentence_transformers.json")),
     )
@@ -220,7 +221,7 @@ def _transformer_settings(folder: Path, task: str) -> tuple[dict[str, Any], dict
     return settings, read_json(folder / "tokenizer_config.json")
 
 
-def _own_settings(file: Path) -> dict[str, bool]:
+def _own_settings(file: Path) -> dict[str, Any]:
     own = read_json(file)
     unknown = sorted(set(own) - {"include_special_tokens"})
     if unknown:

@@ -77,8 +77,7 @@ class WeightFile:
         entry = self.entries[name]
         if entry.start == entry.end:
             return memoryview(b"")
-        mapped = np.memmap(self.path, np.uint8, "r", entry.start, (entry.end - entry.start,))
-        return memoryview(mapped)
+        return np.memmap(self.path, np.uint8, "r", entry.start, (entry.end - entry.start,)).data
 
     def read(self, name: str) -> npt.NDArray[Any]:
         """A tensor as an array of its own."""

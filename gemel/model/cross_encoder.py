@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from gemel.model.tail import ACTIVATIONS
 from gemel.progress import progress_bar
 from gemel.tokens import Ids, PairTokenizer
 
+GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 NEW_HEAD = ("classifier.", "pre_classifier.", "score.", "pooler.", "bert.pooler.")
 
 
@@ -72,7 +73,7 @@ class CrossEncoder(nn.Module):
         self.tokenizer = PairTokenizer(
             folder.transformer, folder.config, lowercase=folder.lowercase, max_tokens=folder.max_tokens
         )
-        self._wants_types = accepts(transformer, "token_type_ids")
+        self._wants_types = accepts(transformer, "token_type_ids") and _gives_types(folder.tokenizer_config)
         self.to(choose_device(device))
         self.eval()
 
@@ -125,3 +126,11 @@ class CrossEncoder(nn.Module):
         input_ids, mask = padded(ids, int(self.folder.config.get("pad_token_id") or 0), self.device)
         batch = {"input_ids": input_ids, "attention_mask": mask}
         return {**batch, "token_type_ids": padded(types, 0, self.device)[0]} if self._wants_types else batch
+
+
+def _gives_types(tokenizer_config: Mapping[str, Any]) -> bool:
+    """Whether the model was trained with token types: transformers' generic tokenizers leave them out."""
+    names = tokenizer_config.get("model_input_names")
+    if names is not None:
+        return "token_type_ids" in names
+    return tokenizer_config.get("tokenizer_class") not in GENERIC_TOKENIZERS

@@ -1,0 +1,163 @@
+"""gemel and sentence-transformers 6.2 open each other's folders and give the same vectors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stand_ins import ARCHITECTURES, read_json, sentences
+
+from gemel.checkpoint import POOLING_MODES, EncoderSpec, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.model import CrossEncoder, SentenceEncoder
+
+pytestmark = pytest.mark.extras
+
+TINY = [name for name in ARCHITECTURES if name != "electra"]
+MODE_SETS = [(mode,) for mode in POOLING_MODES] + list(combinations(POOLING_MODES, 2)) + [POOLING_MODES]
+TEXTS = [*sentences(60, seed=1, max_words=7), "", "  ", "Unknowable WORDS, here!", "the " * 90, "한국어"]
+NEWER_NAMES = {"mean_sqrt_len": "mean_sqrt_len_tokens"}
+
+
+class Peer:
+    """A running worker in the environment of the peers."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def do(self, job: str, **values: Any) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"job": job, **values}) + "\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline().strip() == "done"
+
+    def encode(self, folder: Path, output: Path, texts: list[str] = TEXTS, **values: Any) -> np.ndarray:
+        self.do("encode", folder=str(folder), output=str(output), texts=texts, **values)
+        vectors: np.ndarray = np.load(output)
+        return vectors
+
+
+@pytest.fixture(scope="module")
+def peer() -> Iterator[Peer]:
+    python = Path(os.environ.get("GEMEL_PEERS", ".venv-peers")) / "bin" / "python"
+    assert python.exists(), f"{python} is missing: `make test-extras` makes it"
+    worker = Path(__file__).with_name("sentence_transformers_worker.py")
+    with subprocess.Popen(
+        [python, worker], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        yield Peer(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
+    assert ours.shape == theirs.shape
+    lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    cosine = (ours * theirs).sum(axis=1) / lengths
+    assert cosine.min() >= 0.99999
+    np.testing.assert_allclose(np.linalg.norm(ours, axis=1), np.linalg.norm(theirs, axis=1), rtol=1e-4)
+
+
+def open_quietly(folder: Path) -> SentenceEncoder:
+    return SentenceEncoder(read_encoder_folder(folder), device="cpu", on_truncate="ignore")
+
+
+@pytest.mark.parametrize("architecture", TINY)
+def test_their_folders_load_here_with_every_pooling(
+    peer: Peer, tiny_model: Callable[[str], Path], tmp_path: Path, architecture: str
+) -> None:
+    for number, modes in enumerate(MODE_SETS):
+        theirs = tmp_path / f"theirs-{number}"
+        spelled = [NEWER_NAMES.get(mode, mode) for mode in modes]
+        peer.do("save", folder=str(tiny_model(architecture)), output=str(theirs), modes=spelled)
+        encoder = open_quietly(theirs)
+        assert encoder.spec.pooling.modes == modes
+        assert_same(encoder.encode(TEXTS), peer.encode(theirs, tmp_path / "v.npy"))
+
+
+@pytest.mark.parametrize("architecture", TINY)
+def test_our_folders_load_there_with_every_pooling(
+    peer: Peer, tiny_model: Callable[[str], Path], tmp_path: Path, architecture: str
+) -> None:
+    plain = read_encoder_folder(tiny_model(architecture))
+    for number, modes in enumerate([*MODE_SETS, ("mean", "cls")]):
+        ours = tmp_path / f"ours-{number}"
+        spec = EncoderSpec(**{**vars(plain.spec), "pooling": Pooling(modes)})
+        encoder = SentenceEncoder(plain.with_spec(spec), device="cpu", on_truncate="ignore")
+        encoder.save(ours)
+        assert_same(encoder.encode(TEXTS), peer.encode(ours, tmp_path / "v.npy"))
+
+
+@pytest.mark.parametrize("architecture", TINY)
+def test_a_plain_transformer_means_the_same_to_both(
+    peer: Peer, tiny_model: Callable[[str], Path], tmp_path: Path, architecture: str
+) -> None:
+    folder = tiny_model(architecture)
+    assert_same(open_quietly(folder).encode(TEXTS), peer.encode(folder, tmp_path / "v.npy"))
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_dense_prompts_and_truncation_travel_both_ways(
+    peer: Peer, tiny_bert: Path, tmp_path: Path, include_prompt: bool
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    prompts = {"query": "the red ", "document": ""}
+    peer.do(
+        "save",
+        folder=str(tiny_bert),
+        output=str(theirs),
+        modes=["max", "mean"],
+        dense=12,
+        prompts=prompts,
+        include_prompt=include_prompt,
+        truncate_dim=10,
+        max_tokens=30,
+    )
+    encoder = open_quietly(theirs)
+    assert encoder.dim == 10
+    assert encoder.spec.max_tokens == 30
+    encoder.save(ours)
+    assert read_json(ours / "sentence_bert_config.json")["max_seq_length"] == 30
+    for prompt in ("query", "document"):
+        expected = peer.encode(theirs, tmp_path / "t.npy", prompt=prompt)
+        assert_same(encoder.with_prompt(prompt).encode(TEXTS), expected)
+        assert_same(peer.encode(ours, tmp_path / "o.npy", prompt=prompt), expected)
+
+
+def test_the_default_model_gives_the_same_vectors(peer: Peer, default_weights: Path, tmp_path: Path) -> None:
+    texts = ["A man is eating food.", "", "How do I compress a file?", "word " * 400, "Ça va? 한국어 文字 🙂"]
+    encoder = open_quietly(default_weights)
+    expected = peer.encode(default_weights, tmp_path / "t.npy", texts=texts)
+    assert_same(encoder.encode(texts), expected)
+    encoder.save(tmp_path / "ours")
+    assert_same(peer.encode(tmp_path / "ours", tmp_path / "o.npy", texts=texts), expected)
+
+
+@pytest.mark.parametrize("labels", [("score",), ("contradiction", "entailment", "neutral")])
+@pytest.mark.parametrize("architecture", TINY)
+def test_cross_encoders_travel_both_ways(
+    peer: Peer, tiny_model: Callable[[str], Path], tmp_path: Path, architecture: str, labels: tuple[str, ...]
+) -> None:
+    torch.manual_seed(0)
+    model = CrossEncoder.from_encoder(read_encoder_folder(tiny_model(architecture)), labels, device="cpu")
+    model.save(tmp_path / "ours")
+    pairs = list(zip(sentences(40, 1, 5), sentences(40, 2, 5), strict=True))
+    peer.do(
+        "score",
+        folder=str(tmp_path / "ours"),
+        pairs=pairs,
+        output=str(tmp_path / "s.npy"),
+        save_to=str(tmp_path / "theirs"),
+    )
+    expected = np.load(tmp_path / "s.npy")
+    np.testing.assert_allclose(model.score(pairs), expected, rtol=1e-4, atol=1e-5)
+    again = CrossEncoder(read_reranker_folder(tmp_path / "theirs"), device="cpu")
+    np.testing.assert_allclose(again.score(pairs), expected, rtol=1e-4, atol=1e-5)

