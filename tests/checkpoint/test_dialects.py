@@ -41,7 +41,9 @@ def test_the_older_dialect_is_written_without_a_key_of_the_newer() -> None:
 
 
 def test_an_unknown_pooling_key_is_named_with_the_known_ones() -> None:
-    with pytest.raises(InvalidModel, match=r"Pooling.json has the unknown key 'pooling_mode_median'.*lasttoken"):
+    with pytest.raises(
+        InvalidModel, match=r"Pooling.json has the unknown key 'pooling_mode_median'.*lasttoken"
+    ):
         dialects.parse_pooling({"pooling_mode_median": True}, "Pooling.json")
 
 

@@ -160,7 +160,9 @@ def test_an_unknown_module_is_named_with_the_known_ones(folder: Path) -> None:
     modules = read_json(folder / "modules.json")
     modules[2]["type"] = "sentence_transformers.models.LSTM"
     write_json(folder / "modules.json", modules)
-    with pytest.raises(InvalidModel, match=r"models\.LSTM'; gemel knows Transformer, Pooling, Dense, Normalize"):
+    with pytest.raises(
+        InvalidModel, match=r"models\.LSTM'; gemel knows Transformer, Pooling, Dense, Normalize"
+    ):
         read_encoder_folder(folder)
 
 

@@ -1,0 +1,81 @@
+"""The command `gemel`: each verb parses, calls the library and prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from gemel.errors import GemelError
+from gemel.version import VERSION
+
+# verb -> the module of its command; a verb's module is imported only when it is used.
+VERBS = {
+    "convert": "convert",
+    "demo": "demo",
+    "encode": "encode",
+    "models": "models",
+    "similarity": "similarity",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"gemel.cli.{VERBS[cmd_name]}").command
+        return command
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(VERSION, prog_name="gemel")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def gemel(debug: bool) -> None:
+    """Sentence embeddings: encode, compare, search, cluster.
+
+    Results go to standard output as JSON lines, progress to standard error.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit code: 0 done, 1 failed, 2 called wrongly."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        gemel.main(args=arguments, prog_name="gemel", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("gemel: stopped", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output went away (as `head` does); nobody is left to be told.
+        sys.stderr.close()
+        return 1
+    except (GemelError, OSError) as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        click.echo(f"gemel: {' '.join(str(error).split())}", err=True)
+        _forget_output()
+        return 1
+    return 0
+
+
+def _forget_output() -> None:
+    """Let what a full disk has refused not be tried, and complained of, once more at the exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,72 @@
+"""`gemel similarity`: how alike two texts are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
+
+import click
+
+from gemel.cli import options
+from gemel.contracts import OnTruncate
+from gemel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from gemel.contracts import Encoder
+
+PAIRS_AT_ONCE = 4_096
+
+
+@click.command("similarity")
+@click.argument("a")
+@click.argument("b")
+@click.option("--files", is_flag=True, help="A and B are files: compare line 1 with line 1, and so on.")
+@click.option(
+    "--measure",
+    type=click.Choice(["cosine", "dot", "euclidean", "manhattan"]),
+    default="cosine",
+    show_default=True,
+    help="Distances are negated: larger is always more similar.",
+)
+@options.model
+@options.device
+@options.on_truncate
+def command(
+    a: str, b: str, files: bool, measure: str, model: str | None, device: str | None, on_truncate: OnTruncate
+) -> None:
+    """Print how similar the texts A and B are.
+
+    \b
+    Examples:
+      gemel similarity "A man is eating." "Someone has lunch."
+      gemel similarity --files questions.txt answers.txt > scores.jsonl
+    """
+    from gemel.loading import load_encoder
+
+    encoder = load_encoder(model, device=device, on_truncate=on_truncate)
+    pairs = _pairs_of_lines(a, b) if files else iter([(a, b)])
+    while batch := list(islice(pairs, PAIRS_AT_ONCE)):
+        for (first, second), score in zip(batch, _scores(encoder, batch, measure), strict=True):
+            line = {"a": first, "b": second, measure: round(score, 6)}
+            click.echo(json.dumps(line, ensure_ascii=False))
+
+
+def _scores(encoder: Encoder, pairs: list[tuple[str, str]], measure: str) -> list[float]:
+    from gemel.similarity import pairwise
+
+    vectors = encoder.encode([text for pair in pairs for text in pair])
+    scores: list[float] = pairwise(vectors[::2], vectors[1::2], measure).tolist()
+    return scores
+
+
+def _pairs_of_lines(a: str, b: str) -> Iterator[tuple[str, str]]:
+    from gemel.data.texts import TextSource
+
+    left, right = TextSource(a).records(), TextSource(b).records()
+    for row, (first, second) in enumerate(zip_longest(left, right)):
+        if first is None or second is None:
+            ended = a if first is None else b
+            raise InvalidInput(f"{ended} ends after {row:,} rows and the other file does not")
+        yield first.text, second.text

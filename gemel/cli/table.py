@@ -1,0 +1,26 @@
+"""Plain tables that align."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns padded to their widest cell; columns of numbers are set to the right."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    to_the_right = [all(_is_number(cell) for cell in column[1:] if cell) for column in columns]
+    lines = [header, ["─" * width for width in widths], *rows]
+    return "\n".join(_line(line, widths, to_the_right) for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], to_the_right: Sequence[bool]) -> str:
+    padded = (
+        cell.rjust(width) if right else cell.ljust(width)
+        for cell, width, right in zip(cells, widths, to_the_right, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(",", "").replace(".", "", 1).replace("-", "", 1).isdigit()

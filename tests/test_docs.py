@@ -1,0 +1,70 @@
+"""The documentation is true: its code runs, every verb is in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gemel.cli import VERBS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def code_blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.usefixtures("default_weights")
+@pytest.mark.parametrize("code", code_blocks("python"))
+def test_the_python_of_the_readme_runs(code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "A man is eating food." in done.stdout
+    assert (tmp_path / "my-model" / "modules.json").is_file()
+
+
+@pytest.mark.usefixtures("default_weights")
+@pytest.mark.parametrize("code", code_blocks("bash"))
+def test_the_commands_of_the_readme_run(code: str, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"cosine": 0.' in done.stdout
+    assert '"rows": 2' in done.stdout
+    assert "all-MiniLM-L6-v2" in done.stdout
+
+
+def test_the_readme_has_code_to_run() -> None:
+    assert len(code_blocks("python")) == 1
+    assert len(code_blocks("bash")) == 1
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_verb_is_documented(verb: str) -> None:
+    assert f"| `gemel {verb}" in README
+
+
+def test_the_tree_of_the_readme_names_what_is_there() -> None:
+    tree = README.split("## What is where")[1].split("```")[1]
+    named = {line.split()[0].rstrip("/") for line in tree.strip().splitlines() if line.startswith("  ")}
+    there = {
+        path.name
+        for path in (ROOT / "gemel").iterdir()
+        if path.suffix == ".py" or (path.is_dir() and not path.name.startswith("__"))
+    }
+    assert there - {"version.py", "progress.py"} == named
