@@ -11,13 +11,12 @@ from torch import Tensor
 
 from gemel.tokens import Ids
 
-TOKENS_AT_ONCE = 4_096  # padded tokens in one forward pass; see docs/log.md for the measurement
+CPU_TOKENS, GPU_TOKENS = 2_048, 32_768  # in one forward pass; docs/log.md has the measurement
 
 
-def length_sorted_batches(
-    lengths: Sequence[int], tokens_at_once: int = TOKENS_AT_ONCE
-) -> Iterator[npt.NDArray[np.int64]]:
+def length_sorted_batches(lengths: Sequence[int], device: torch.device) -> Iterator[npt.NDArray[np.int64]]:
     """Rows of similar length, the longest first, so that memory can only fail at the start."""
+    tokens_at_once = CPU_TOKENS if device.type == "cpu" else GPU_TOKENS
     order = np.argsort(-np.asarray(lengths, np.int64), kind="stable")
     start = 0
     while start < len(order):

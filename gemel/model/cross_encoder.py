@@ -97,7 +97,7 @@ class CrossEncoder(nn.Module):
         if n_truncated:
             warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
         with torch.inference_mode(), progress_bar(len(pairs), "score", show_progress, "pairs") as bar:
-            for rows in length_sorted_batches([len(sequence) for sequence in ids]):
+            for rows in length_sorted_batches([len(sequence) for sequence in ids], self.device):
                 batch = self._batch([ids[row] for row in rows], [types[row] for row in rows])
                 scores[rows] = self.activation(self(**batch)).cpu().numpy()
                 bar.update(len(rows))

@@ -139,7 +139,7 @@ class SentenceEncoder(nn.Module):
         sums = None if pieces.one_each else np.zeros((pieces.n_texts, pooled_dim), np.float32)
         lengths = [len(ids) for ids in pieces.ids]
         with torch.inference_mode(), progress_bar(len(lengths), "encode", show_progress) as bar:
-            for rows in length_sorted_batches(lengths):
+            for rows in length_sorted_batches(lengths, self.device):
                 pooled = self._pooled(*self._batch([pieces.ids[row] for row in rows]))
                 if sums is None:
                     vectors[rows] = self.tail(pooled)[:, : self.dim].cpu().numpy()
