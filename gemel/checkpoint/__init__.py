@@ -1,11 +1,13 @@
 """The model folder: the only thing that training hands to serving."""
 
+from gemel.checkpoint.dialects import OFFSET_POSITIONS
 from gemel.checkpoint.folder import ModelFolder, RerankerFolder, read_encoder_folder, read_reranker_folder
 from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.weights import WeightFile, read_weights
 
 __all__ = [
+    "OFFSET_POSITIONS",
     "POOLING_MODES",
     "Dense",
     "EncoderSpec",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,20 @@ def length_sorted_batches(lengths: Sequence[int], device: torch.device) -> Itera
         n_rows = max(1, tokens_at_once // longest)
         yield order[start : start + n_rows]
         start += n_rows
+
+
+@dataclass(frozen=True)
+class PaddedBatch:
+    """Sequences as one matrix, for architectures that cannot be packed."""
+
+    input_ids: Tensor  # (sequences, tokens)
+    attention_mask: Tensor  # (sequences, tokens)
+    restore: None = None
+
+    def blocks(self, model: torch.nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+        """The model's token embeddings (sequences, tokens, dim) and their mask."""
+        output = model(input_ids=self.input_ids, attention_mask=self.attention_mask)
+        yield output.last_hidden_state, self.attention_mask
 
 
 def padded(sequences: Sequence[Ids], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:

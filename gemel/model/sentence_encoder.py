@@ -15,16 +15,18 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from gemel.checkpoint import EncoderSpec, ModelFolder, read_weights, save_encoder_folder
+from gemel.checkpoint import OFFSET_POSITIONS, EncoderSpec, ModelFolder, read_weights, save_encoder_folder
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
 from gemel.model.backbone import choose_device, load_transformer
-from gemel.model.batches import length_sorted_batches, padded
+from gemel.model.batches import PaddedBatch, length_sorted_batches, padded
+from gemel.model.packing import ATTENTION, PACKABLE, PackedBatch, pack
 from gemel.model.pooling import pool, pooling_mask
 from gemel.model.tail import Tail
 from gemel.progress import progress_bar
 from gemel.tokens import Ids, Pieces, TextTokenizer
 
+TokenBatch = PackedBatch | PaddedBatch
 STREAM_WINDOW = 8_192  # texts that a stream holds at once
 
 
@@ -39,7 +41,9 @@ class SentenceEncoder(nn.Module):
         super().__init__()
         self.folder = folder
         self.on_truncate = checked_on_truncate(on_truncate)
-        self.backbone = load_transformer(AutoModel, folder.transformer)
+        self._packs = folder.config.get("model_type") in PACKABLE
+        attention = {"attn_implementation": ATTENTION} if self._packs else {}
+        self.backbone = load_transformer(AutoModel, folder.transformer, **attention)
         self.tail = Tail(folder.spec)
         self.tail.load([read_weights((file,)) for file in folder.dense_files])
         self.tokenizer = TextTokenizer(
@@ -122,10 +126,26 @@ class SentenceEncoder(nn.Module):
         """How many tokens each text has, special ones and prompt included, before any cut."""
         return self.tokenizer.count(checked_texts(texts), self.prompt)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(batch, tokens) ids and mask into sentence vectors (batch, dim), with gradients."""
-        vectors: Tensor = self.tail(self._pooled(input_ids, attention_mask))
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Token ids into sentence vectors (sequences, dim), with gradients."""
+        vectors: Tensor = self.tail(self._pooled(batch))
         return vectors[:, : self.dim]
+
+    def batch(self, sequences: Sequence[Ids]) -> TokenBatch:
+        """Token sequences as one batch on this encoder's device: packed where the architecture allows."""
+        config = self.folder.config
+        vocabulary = config.get("vocab_size")
+        largest = max(int(ids.max()) for ids in sequences)
+        if isinstance(vocabulary, int) and largest >= vocabulary:
+            raise InvalidModel(
+                f"{self.folder.path}: the tokenizer gives token {largest}, but config.json has a vocabulary "
+                f"of {vocabulary}; tokenizer and weights are from different models"
+            )
+        padding = int(config.get("pad_token_id") or 0)
+        if self._packs:
+            first_position = padding + 1 if config.get("model_type") in OFFSET_POSITIONS else 0
+            return pack(sequences, first_position, self.device)
+        return PaddedBatch(*padded(sequences, padding, self.device))
 
     def save(self, target: str | Path, *, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""
@@ -140,7 +160,7 @@ class SentenceEncoder(nn.Module):
         lengths = [len(ids) for ids in pieces.ids]
         with torch.inference_mode(), progress_bar(len(lengths), "encode", show_progress) as bar:
             for rows in length_sorted_batches(lengths, self.device):
-                pooled = self._pooled(*self._batch([pieces.ids[row] for row in rows]))
+                pooled = self._pooled(self.batch([pieces.ids[row] for row in rows]))
                 if sums is None:
                     vectors[rows] = self.tail(pooled)[:, : self.dim].cpu().numpy()
                 else:
@@ -152,20 +172,15 @@ class SentenceEncoder(nn.Module):
                 merged = torch.from_numpy(sums / total[:, None]).to(self.device)
                 vectors[:] = self.tail(merged)[:, : self.dim].cpu().numpy()
 
-    def _batch(self, sequences: list[Ids]) -> tuple[Tensor, Tensor]:
-        vocabulary = self.folder.config.get("vocab_size")
-        largest = max(int(ids.max()) for ids in sequences)
-        if isinstance(vocabulary, int) and largest >= vocabulary:
-            raise InvalidModel(
-                f"{self.folder.path}: the tokenizer gives token {largest}, but config.json has a vocabulary "
-                f"of {vocabulary}; tokenizer and weights are from different models"
-            )
-        return padded(sequences, int(self.folder.config.get("pad_token_id") or 0), self.device)
-
-    def _pooled(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        output = self.backbone(input_ids=input_ids, attention_mask=attention_mask)
-        mask = pooling_mask(attention_mask, *self._skipped_tokens())
-        return pool(output.last_hidden_state, mask, self.spec.pooling.modes)
+    def _pooled(self, batch: TokenBatch) -> Tensor:
+        skipped = self._skipped_tokens()
+        pooled = torch.cat(
+            [
+                pool(tokens, pooling_mask(attention, *skipped), self.spec.pooling.modes)
+                for tokens, attention in batch.blocks(self.backbone)
+            ]
+        )
+        return pooled if batch.restore is None else pooled[batch.restore]
 
     def _skipped_tokens(self) -> tuple[int, int]:
         """How many tokens at the start and at the end of a text the pooling leaves out."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 from stand_ins import ARCHITECTURES, read_json, sentences, write_json
 
@@ -130,13 +131,8 @@ def test_chunks_are_the_mean_of_their_windows_by_token_count(tiny_bert: Path) ->
     text = " ".join(words)
     pieces = encoder.tokenizer.pieces([text], on_truncate="chunk")
     assert len(pieces.ids) > 2
-    import torch
-
-    windows = []
-    for ids in pieces.ids:
-        batch = torch.from_numpy(ids.astype(np.int64))[None]
-        with torch.inference_mode():
-            windows.append(encoder(batch, torch.ones_like(batch))[0].numpy())
+    with torch.inference_mode():
+        windows = [encoder(encoder.batch([ids]))[0].numpy() for ids in pieces.ids]
     expected = np.average(np.stack(windows), axis=0, weights=[len(ids) - 2 for ids in pieces.ids])
     np.testing.assert_allclose(encoder.encode_one(text), expected, rtol=1e-4, atol=1e-5)
     short = "the man"
@@ -159,12 +155,10 @@ def test_prompts_stand_before_the_text(tiny_bert: Path) -> None:
 
 
 def test_special_tokens_can_be_left_out_of_the_mean(tiny_bert: Path) -> None:
-    import torch
-
     encoder = open_encoder(tiny_bert, pooling=Pooling(("mean",), include_special_tokens=False))
-    ids = torch.from_numpy(encoder.tokenizer.pieces(["the man sleeps"]).ids[0].astype(np.int64))[None]
+    batch = encoder.batch(encoder.tokenizer.pieces(["the man sleeps"]).ids)
     with torch.inference_mode():
-        tokens = encoder.backbone(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        ((tokens, _),) = batch.blocks(encoder.backbone)
     np.testing.assert_allclose(
         encoder.encode_one("the man sleeps"), tokens[0, 1:-1].mean(0).numpy(), rtol=1e-5, atol=1e-6
     )
@@ -240,8 +234,8 @@ def test_an_unusable_device_is_refused(tiny_bert: Path) -> None:
 
 def test_gradients_reach_every_weight_that_is_used(tiny_bert: Path) -> None:
     encoder = open_encoder(tiny_bert)
-    ids, mask = encoder._batch(encoder.tokenizer.pieces(["the man", "a dog sleeps in the garden"]).ids)
-    encoder(ids, mask).sum().backward()
+    texts = ["the man", "a dog sleeps in the garden"]
+    encoder(encoder.batch(encoder.tokenizer.pieces(texts).ids)).sum().backward()
     without = [
         name
         for name, parameter in encoder.backbone.named_parameters()
