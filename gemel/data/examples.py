@@ -1,0 +1,362 @@
+"""Examples to train on or to measure by: pairs, scored pairs, classified pairs, triplets.
+
+Besides tables with named columns the official layouts are read: SNLI and MultiNLI (.jsonl and .txt) and the
+STS benchmark (`sts-train.csv`). Rows whose gold label is `-`, on which SNLI's annotators did not agree, are
+left out and counted, as everyone does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.data.layouts import is_sts, opened_table
+from gemel.data.roles import Kind, assign_roles, checked_kind
+from gemel.data.tables import OnBadRow, Row, Table, describe, finite_number, is_text
+from gemel.errors import InvalidInput
+
+Labels = npt.NDArray[np.int64] | npt.NDArray[np.float32]
+Range = tuple[float, float]
+
+NLI_LABELS = ("contradiction", "entailment", "neutral")  # in Sentence-BERT's order of the classes
+NO_GOLD_LABEL = "-"
+STS_RANGE = (0.0, 5.0)
+_LABEL_TYPES: dict[str, type[np.generic]] = {"scored pairs": np.float32, "classified pairs": np.int64}
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Texts in columns, an example a row; classes are int64 positions in `label_names`, scores float32."""
+
+    kind: Kind
+    columns: Mapping[str, list[str]]
+    labels: Labels | None = None
+    label_names: tuple[str, ...] = ()
+    origin: str = "memory"
+    left_out: Mapping[str, int] = field(default_factory=dict)  # reason -> rows of the origin not here
+
+    def __post_init__(self) -> None:
+        checked_kind(self.kind)
+        lengths = {name: len(texts) for name, texts in self.columns.items()}
+        is_triplets = self.kind == "triplets"
+        enough = len(lengths) >= 3 if is_triplets else len(lengths) == 2
+        if not enough or len(set(lengths.values())) != 1:
+            expected = "3 or more columns" if is_triplets else "2 columns"
+            raise InvalidInput(f"{self.kind} were given {lengths} texts; expected {expected} of one length")
+        label_type = _LABEL_TYPES.get(self.kind)
+        expected = "no labels" if label_type is None else f"{len(self)} labels, {label_type.__name__}"
+        given = "no labels" if self.labels is None else f"{self.labels.shape[0]} labels, {self.labels.dtype}"
+        if given != expected:
+            raise InvalidInput(f"{self.kind} were given {given}; expected {expected}")
+        if self.labels is None or not len(self):
+            return
+        if self.kind == "scored pairs" and not np.isfinite(self.labels).all():
+            raise InvalidInput("a score is NaN or infinite; expected finite numbers")
+        lowest, highest = self.labels.min(), self.labels.max()
+        if self.kind == "classified pairs" and (lowest < 0 or highest >= len(self.label_names)):
+            raise InvalidInput(
+                f"classes run from {lowest} to {highest}; expected positions in label_names, "
+                f"which has {len(self.label_names)}"
+            )
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, rows: slice) -> Examples:
+        return self.take(rows)
+
+    def take(self, rows: slice | Sequence[int] | npt.NDArray[np.int64]) -> Examples:
+        """The examples of these rows, in the order given."""
+        chosen = np.arange(len(self))[rows]
+        columns = {name: [texts[row] for row in chosen] for name, texts in self.columns.items()}
+        labels = None if self.labels is None else self.labels[chosen]
+        return Examples(self.kind, columns, labels, self.label_names, self.origin)
+
+    def describe(self) -> str:
+        """One line for a person: how many of what, from where."""
+        parts = [f"{len(self):,} {self.kind} from {self.origin}"]
+        if self.kind == "classified pairs" and self.labels is not None:
+            counts = np.bincount(self.labels.astype(np.int64), minlength=len(self.label_names))
+            shares = zip(self.label_names, counts / max(1, len(self)), strict=True)
+            parts.append(", ".join(f"{name} {share:.0%}" for name, share in shares))
+        elif self.labels is not None and len(self):
+            parts.append(f"scores {self.labels.min():.2f} to {self.labels.max():.2f}")
+        if self.left_out:
+            parts.append(f"left out: {_spoken(self.left_out)}")
+        return "; ".join(parts)
+
+
+def read_examples(
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    kind: str | None = None,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    skip_bad_rows: bool = False,
+    score_range: Range | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Examples:
+    """The examples of a file, the first `limit` of them.
+
+    `columns` names the columns that have other names than the usual: `{"first": "q", "score": "s"}`. `where`
+    keeps rows by the value of a column, `{"lang": "en"}` or `{"source": "!=sick"}`. Scores are brought from
+    `score_range` to 0..1. `label_names` are the classes in their order, where another file has set them.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
+    tally = _Tally(skip_bad_rows)
+    with opened_table(path) as table:
+        found, rows = _columns_and_rows(table, tally.on_bad_row)
+        known_kind = None if kind is None else checked_kind(kind)
+        kind, roles = assign_roles(found, columns=columns, kind=known_kind, where=table.name)
+        tests = _tests(where or {}, found, table.name)
+        scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(found) else None)
+        gathered = _Gathered(table, kind, roles, tally, scores_from, label_names)
+        unused = [column for column in found if column not in (*roles.values(), *tests)]
+        for number, row in rows([*roles.values(), *tests]):
+            if not all(test(row.get(column)) for column, test in tests.items()):
+                tally.left_out["excluded by where"] += 1
+            else:
+                gathered.add(number, row)
+            if len(gathered.numbers) == limit:
+                break
+        examples = gathered.examples(unused)
+    if score_range is None and scores_from is not None:
+        _check_guess(examples)
+    return examples
+
+
+# Which rows -----------------------------------------------------------------------------------------
+
+
+def _columns_and_rows(
+    table: Table, on_bad_row: OnBadRow
+) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Row]]]:
+    """The columns, which in JSON lines are those of the first row, and the way to the rows."""
+    if table.columns is not None:
+        return table.columns, lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
+    rows = table.rows(on_bad_row=on_bad_row)
+    first = next(rows, None)
+    if first is None:
+        return [], lambda wanted: iter(())
+    return list(first[1]), lambda wanted: chain([first], rows)
+
+
+def _tests(where: Mapping[str, str], found: Sequence[str], name: str) -> dict[str, Callable[[Any], bool]]:
+    tests: dict[str, Callable[[Any], bool]] = {}
+    for column, wanted in where.items():
+        if column not in found:
+            raise InvalidInput(
+                f"where asks for the column {column!r}, and {name} has only {', '.join(found) or 'none'}"
+            )
+        tests[column] = _test(str(wanted))
+    return tests
+
+
+def _test(wanted: str) -> Callable[[Any], bool]:
+    value = wanted.removeprefix("!=")
+    is_wanted = value == wanted
+    return lambda found: (("" if found is None else str(found)) == value) == is_wanted
+
+
+class _Tally:
+    """Rows that are left out, by reason; bad ones only if that was asked for."""
+
+    def __init__(self, skip_bad_rows: bool) -> None:
+        self.skip_bad_rows = skip_bad_rows
+        self.left_out: Counter[str] = Counter()
+
+    def on_bad_row(self, reason: str, message: str) -> None:
+        """Count a bad row, or refuse it."""
+        if not self.skip_bad_rows:
+            raise InvalidInput(f"{message}; repair the row, or leave out all such with skip_bad_rows")
+        self.left_out[reason] += 1
+
+
+# What the rows become --------------------------------------------------------------------------------
+
+_NO_GOLD_LABEL = "no gold label"
+
+
+class _FlawedRow(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class _Gathered:
+    """The rows that are good so far, and what they become in the end."""
+
+    def __init__(
+        self,
+        table: Table,
+        kind: Kind,
+        roles: Mapping[str, str],
+        tally: _Tally,
+        score_range: Range | None,
+        label_names: Sequence[str] | None,
+    ) -> None:
+        self.table, self.kind, self.roles, self.tally = table, kind, roles, tally
+        self.score_range, self.label_names = score_range, label_names
+        self.numbers: list[int] = []
+        self.texts: dict[str, list[str]] = {role: [] for role in roles if role not in ("score", "label")}
+        self.values: list[Any] = []
+
+    def add(self, number: int, row: Mapping[str, Any]) -> None:
+        """Take in a row, or leave it out."""
+        try:
+            texts, value = self._parse(row)
+        except _FlawedRow as flaw:
+            if flaw.reason == _NO_GOLD_LABEL:
+                self.tally.left_out[flaw.reason] += 1
+            else:
+                self.tally.on_bad_row(flaw.reason, f"{self.table.place(number)}: {flaw}")
+            return
+        for gathered, text in zip(self.texts.values(), texts, strict=True):
+            gathered.append(text)
+        self.values.append(value)
+        self.numbers.append(number)
+
+    def _parse(self, row: Mapping[str, Any]) -> tuple[list[str], Any]:
+        for column in self.roles.values():
+            if column not in row:
+                found = ", ".join(row) or "none"
+                raise _FlawedRow("missing column", f"the row has no {column!r} (found: {found})")
+        value: Any = None
+        if "score" in self.roles:
+            value = _score(row[self.roles["score"]], self.score_range)
+        elif "label" in self.roles:
+            value = _label(row[self.roles["label"]], self.label_names)
+        return [_text(row[self.roles[role]], self.roles[role]) for role in self.texts], value
+
+    def examples(self, unused: Sequence[str]) -> Examples:
+        """All of them, once the file has been read."""
+        names: tuple[str, ...] = ()
+        labels: Labels | None = None
+        if self.kind == "scored pairs":
+            labels = self._scores()
+        elif self.kind == "classified pairs":
+            names = self._names()
+            indices = {name: index for index, name in enumerate(names)}
+            labels = np.array([indices[value] for value in self.values], np.int64)
+        if not self.numbers:
+            left_out = _spoken(self.tally.left_out) or "none"
+            raise InvalidInput(
+                f"{self.table.name} holds no {self.kind} (left out: {left_out}); expected at least one row"
+            )
+        spoken = {"first": "anchor", "second": "positive"} if self.kind == "triplets" else {}
+        columns = {spoken.get(role, role): texts for role, texts in self.texts.items()}
+        origin = ", ".join(f"{spoken.get(role, role)} = {column}" for role, column in self.roles.items())
+        if self.kind == "pairs" and unused:  # one of them may be a label under another name
+            origin += f"; not used: {', '.join(unused)}"
+        return Examples(
+            self.kind, columns, labels, names, f"{self.table.name} ({origin})", dict(self.tally.left_out)
+        )
+
+    def _scores(self) -> npt.NDArray[np.float32]:
+        low, high = self.score_range or (0.0, 1.0)
+        for number, value in zip(self.numbers, self.values, strict=True):
+            if not low <= value <= high:  # only where no range was known when the row came
+                raise InvalidInput(
+                    f"{self.table.place(number)}: the score is {value:g}, and the scores of this file run "
+                    f"from {min(self.values):g} to {max(self.values):g}; expected 0 to 1: "
+                    "say what they can be with score_range=(lowest, highest)"
+                )
+        return ((np.array(self.values, np.float64) - low) / (high - low)).astype(np.float32)
+
+    def _names(self) -> tuple[str, ...]:
+        """The classes in order; where all of NLI's are among them, there are no others."""
+        if self.label_names is not None:
+            return tuple(self.label_names)
+        names = set(self.values)
+        if names <= set(NLI_LABELS):
+            return NLI_LABELS
+        if names > set(NLI_LABELS):
+            self._drop_unknown()
+            return NLI_LABELS
+        numbers = {name: finite_number(name) for name in names}
+        fraction = next((name for name, number in numbers.items() if number and number % 1), None)
+        if fraction is not None:
+            raise InvalidInput(
+                f"{self.table.name}: the label {fraction} looks like a score; "
+                f'say so with columns={{"score": "{self.roles["label"]}"}}'
+            )
+        return tuple(sorted(names, key=lambda name: (numbers[name] is None, numbers[name] or 0, name)))
+
+    def _drop_unknown(self) -> None:
+        kept = []
+        for row, (number, name) in enumerate(zip(self.numbers, self.values, strict=True)):
+            if name in NLI_LABELS:
+                kept.append(row)
+            else:
+                message = f"{self.table.place(number)}: {_unknown(name, NLI_LABELS)}"
+                self.tally.on_bad_row("unknown label", message)
+        self.values = [self.values[row] for row in kept]
+        self.numbers = [self.numbers[row] for row in kept]
+        self.texts = {role: [texts[row] for row in kept] for role, texts in self.texts.items()}
+
+
+def _text(value: object, column: str) -> str:
+    if not is_text(value):
+        raise _FlawedRow("no text", f"{column} is {describe(value)}; expected a text")
+    if not value or value.isspace():
+        raise _FlawedRow("empty text", f"{column} is empty; expected a text")
+    return value
+
+
+def _score(value: object, score_range: Range | None) -> float:
+    score = finite_number(value)
+    if score is None:
+        raise _FlawedRow("no score", f"the score is {value!r}; expected a finite number")
+    if score_range is not None and not score_range[0] <= score <= score_range[1]:
+        low, high = score_range
+        raise _FlawedRow("score out of range", f"the score is {score:g}; expected {low:g} to {high:g}")
+    return score
+
+
+def _label(value: object, known: Sequence[str] | None) -> str:
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        value = str(int(value))
+    if not is_text(value) or not value.strip():
+        raise _FlawedRow("no label", f"the label is {value!r}; expected the name or the number of a class")
+    name = value.strip()
+    if name == NO_GOLD_LABEL:
+        raise _FlawedRow(_NO_GOLD_LABEL, "the annotators did not agree")
+    if name.lower() in NLI_LABELS:  # SICK writes them in capitals
+        name = name.lower()
+    if known is not None and name not in known:
+        raise _FlawedRow("unknown label", _unknown(name, known))
+    return name
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    return f"the label {name!r} is unknown; expected one of {', '.join(known)}, or say label_names"
+
+
+def _checked_range(score_range: Range | None) -> Range | None:
+    if score_range is not None and not -math.inf < score_range[0] < score_range[1] < math.inf:
+        raise InvalidInput(f"score_range is {score_range!r}; expected (lowest, highest), such as (0, 5)")
+    return score_range
+
+
+def _check_guess(examples: Examples) -> None:
+    """Refuse a copy of the STS benchmark whose scores somebody seems to have brought to 0..1 before."""
+    scores = examples.labels if examples.kind == "scored pairs" else None
+    if scores is not None and len(scores) >= 100 and scores.max() <= 1 / STS_RANGE[1]:
+        raise InvalidInput(
+            f"{examples.origin} looks like the STS benchmark, whose scores are 0 to 5, "
+            "but has none above 1; say which it is with score_range=(0, 5) or (0, 1)"
+        )
+
+
+def _spoken(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items() if count)

@@ -1,0 +1,1 @@
+"""How good an encoder is, by the protocols that published figures follow."""

@@ -1,0 +1,105 @@
+"""`gemel evaluate` as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stand_ins import sentences
+
+from gemel.evaluate.sts import STS_SETS
+
+GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()", "evaluate"]
+NAMES = [*(each.name for each in STS_SETS), "average"]
+
+
+@pytest.fixture(scope="module")
+def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The seven sets in their full size, made of a few nonsense sentences."""
+    folder = tmp_path_factory.mktemp("sts")
+    texts, chance = sentences(60, max_words=6), random.Random(0)
+    for each in STS_SETS:
+        low, high = each.score_range
+        lines = ["sentence2\tscore\tsentence1\n"]
+        for _ in range(each.n_pairs):
+            first, second = chance.sample(texts, 2)
+            lines.append(f"{second}\t{chance.uniform(low, high):.3f}\t{first}\n")
+        (folder / each.file).parent.mkdir(exist_ok=True)
+        (folder / each.file).write_text("".join(lines), "utf-8")
+    return folder
+
+
+def run(*arguments: object, check: int = 0, **settings: Any) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "GEMEL_DATA"}
+    environment.update(settings.pop("env", {}))
+    done = subprocess.run(
+        [*GEMEL, *map(str, arguments)],
+        **{"capture_output": True, "text": True, "timeout": 120, "env": environment, **settings},
+    )
+    assert done.returncode == check, done.stderr
+    return done
+
+
+def test_json_lines_have_every_set_and_the_average(sets: Path, tiny_bert: Path) -> None:
+    done = run(tiny_bert, "--data", sets)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["name"] for line in lines] == NAMES
+    assert [line["n_pairs"] for line in lines[:-1]] == [each.n_pairs for each in STS_SETS]
+    for line in lines:
+        assert (line["model"], line["task"], line["engine"]) == (str(tiny_bert), "sts", "torch")
+        assert len(line["metrics"]) == 8
+        assert len(line["data_hash"]) == 64
+        assert abs(line["metrics"]["spearman_cosine"]) < 0.2
+    mean = sum(line["metrics"]["spearman_cosine"] for line in lines[:-1]) / 7
+    assert lines[-1]["metrics"]["spearman_cosine"] == pytest.approx(mean)
+    assert done.stderr.splitlines()[0] == f"gemel: 1/1 {tiny_bert}: 18,850 pairs"
+
+
+def test_a_terminal_gets_a_table_with_a_row_a_model(sets: Path, tiny_bert: Path) -> None:
+    ours, theirs = pty.openpty()
+    run(tiny_bert, tiny_bert, env={"GEMEL_DATA": str(sets)}, capture_output=False, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while block := os.read(ours, 1 << 16):
+            shown += block
+    except OSError:  # Linux ends a terminal with an error
+        pass
+    finally:
+        os.close(ours)
+    header, line, *rows = shown.decode().replace("\r\n", "\n").strip("\n").split("\n")
+    assert header.split() == ["model", *NAMES]
+    assert set(line) <= {"─", " "}
+    assert len(rows) == 2
+    assert rows[0] == rows[1]
+    path, *figures = rows[0].split()
+    assert path == str(tiny_bert)
+    assert len(figures) == 8
+    assert all(abs(float(figure)) < 20 for figure in figures)
+
+
+def test_cut_sentences_are_counted_on_standard_error(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    for each in STS_SETS:
+        (tmp_path / each.file).parent.mkdir()
+        content = (sets / each.file).read_text("utf-8")
+        (tmp_path / each.file).write_text(content.replace("\n", "\nthe" + " dog" * 90 + " ", 1), "utf-8")
+    done = run(tiny_bert, "--data", tmp_path)
+    assert "sentences were longer than the model reads and were cut" in done.stderr
+
+
+def test_what_is_missing_is_told_in_one_line(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    done = run(tiny_bert, "--data", tmp_path, check=1)
+    assert done.stderr.startswith(f"gemel: STS12 was looked for at {tmp_path}/sts12/test.tsv")
+    assert done.stderr.count("\n") == 1
+    assert "with --data or in GEMEL_DATA" in run(tiny_bert, check=1).stderr
+    done = run(tiny_bert, tmp_path / "nowhere", "--data", sets, check=1)
+    assert done.stderr.startswith("gemel: there is no model folder")
+    assert "Missing argument 'MODEL...'" in run(check=2).stderr
+    assert "'glue' is not 'sts'" in run(tiny_bert, "--tasks", "glue", check=2).stderr
