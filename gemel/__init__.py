@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TruncationWarning,
         WriteFailed,
     )
-    from gemel.loading import load_encoder, load_reranker
+    from gemel.loading import load_encoder, load_pair_classifier, load_reranker
     from gemel.similarity import cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
 
@@ -45,6 +45,7 @@ _HOMES = {
     "dot": "similarity",
     "euclidean": "similarity",
     "load_encoder": "loading",
+    "load_pair_classifier": "loading",
     "load_reranker": "loading",
     "manhattan": "similarity",
     "top_k": "similarity",
@@ -70,6 +71,7 @@ __all__ = [
     "dot",
     "euclidean",
     "load_encoder",
+    "load_pair_classifier",
     "load_reranker",
     "manhattan",
     "top_k",

@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_head, read_reranker_folder
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
 if TYPE_CHECKING:
     from gemel.model import CrossEncoder, SentenceEncoder
+    from gemel.tasks.classify import PairClassifier
 
 HUB_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 DEFAULT_ORGANISATION = "sentence-transformers"
@@ -92,6 +93,20 @@ def load_reranker(
     from gemel.model import CrossEncoder
 
     return CrossEncoder(folder, device=device)
+
+
+def load_pair_classifier(name: str | Path, *, device: str | None = None) -> PairClassifier:
+    """The classifier that softmax training has left in a model folder, such as one for NLI."""
+    folder = resolve(name)
+    head = read_head(folder)
+    if head is None or head.kind != "softmax":
+        raise InvalidModel(
+            f"{folder} has no classifier: only models trained with the softmax objective keep one"
+        )
+    from gemel.tasks.classify import PairClassifier
+
+    encoder = load_encoder(folder, device=device)
+    return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
 
 
 def resolve(name: str | Path | None = None, *, revision: str | None = None) -> Path:

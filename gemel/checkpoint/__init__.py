@@ -2,7 +2,8 @@
 
 from gemel.checkpoint.dialects import OFFSET_POSITIONS
 from gemel.checkpoint.folder import ModelFolder, RerankerFolder, read_encoder_folder, read_reranker_folder
-from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder
+from gemel.checkpoint.head import Head, read_head
+from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.weights import WeightFile, read_weights
 
@@ -11,14 +12,17 @@ __all__ = [
     "POOLING_MODES",
     "Dense",
     "EncoderSpec",
+    "Head",
     "ModelFolder",
     "Normalise",
     "Pooling",
     "RerankerFolder",
     "WeightFile",
     "read_encoder_folder",
+    "read_head",
     "read_reranker_folder",
     "read_weights",
     "save_encoder_folder",
     "save_reranker_folder",
+    "whole_folder",
 ]

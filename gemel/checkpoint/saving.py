@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gemel.checkpoint import dialects
 from gemel.checkpoint.folder import OWN_SETTINGS, UNFINISHED, ModelFolder, RerankerFolder
+from gemel.checkpoint.head import Head, write_head
 from gemel.checkpoint.spec import Dense
 from gemel.checkpoint.weights import SINGLE_FILE
 from gemel.errors import InvalidInput, WriteFailed
@@ -41,6 +42,7 @@ def save_encoder_folder(
     weights: Tensors,
     dense_weights: Sequence[Tensors] = (),
     *,
+    head: Head | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write an encoder in the older Sentence-Transformers dialect, which every reader knows."""
@@ -67,6 +69,8 @@ def save_encoder_folder(
                 _write_tensors(folder / f"{index}_Dense" / SINGLE_FILE, next(remaining))
             else:
                 _write_json(folder / f"{index}_Normalize" / "config.json", {})
+        if head is not None:
+            write_head(folder, head)
         (folder / "README.md").write_text(_encoder_card(model), encoding="utf-8")
 
 

@@ -98,7 +98,7 @@ class CrossEncoder(nn.Module):
             warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
         with torch.inference_mode(), progress_bar(len(pairs), "score", show_progress, "pairs") as bar:
             for rows in length_sorted_batches([len(sequence) for sequence in ids], self.device):
-                batch = self._batch([ids[row] for row in rows], [types[row] for row in rows])
+                batch = self.batch([ids[row] for row in rows], [types[row] for row in rows])
                 scores[rows] = self.activation(self(**batch)).cpu().numpy()
                 bar.update(len(rows))
         return scores[:, 0] if len(self.labels) == 1 else scores
@@ -122,7 +122,8 @@ class CrossEncoder(nn.Module):
         }
         save_reranker_folder(target, self.folder, weights, overwrite=overwrite)
 
-    def _batch(self, ids: list[Ids], types: list[Ids]) -> dict[str, Tensor]:
+    def batch(self, ids: list[Ids], types: list[Ids]) -> dict[str, Tensor]:
+        """Token ids and types of pairs as one padded batch on this model's device."""
         input_ids, mask = padded(ids, int(self.folder.config.get("pad_token_id") or 0), self.device)
         batch = {"input_ids": input_ids, "attention_mask": mask}
         return {**batch, "token_type_ids": padded(types, 0, self.device)[0]} if self._wants_types else batch

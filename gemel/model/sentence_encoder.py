@@ -15,7 +15,14 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
-from gemel.checkpoint import OFFSET_POSITIONS, EncoderSpec, ModelFolder, read_weights, save_encoder_folder
+from gemel.checkpoint import (
+    OFFSET_POSITIONS,
+    EncoderSpec,
+    Head,
+    ModelFolder,
+    read_weights,
+    save_encoder_folder,
+)
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
 from gemel.model.backbone import choose_device, load_transformer
@@ -42,8 +49,8 @@ class SentenceEncoder(nn.Module):
         self.folder = folder
         self.on_truncate = checked_on_truncate(on_truncate)
         self._packs = folder.config.get("model_type") in PACKABLE
-        attention = {"attn_implementation": ATTENTION} if self._packs else {}
-        self.backbone = load_transformer(AutoModel, folder.transformer, **attention)
+        attention = ATTENTION if self._packs else None
+        self.backbone = load_transformer(AutoModel, folder.transformer, attn_implementation=attention)
         self.tail = Tail(folder.spec)
         self.tail.load([read_weights((file,)) for file in folder.dense_files])
         self.tokenizer = TextTokenizer(
@@ -147,11 +154,11 @@ class SentenceEncoder(nn.Module):
             return pack(sequences, first_position, self.device)
         return PaddedBatch(*padded(sequences, padding, self.device))
 
-    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+    def save(self, target: str | Path, *, head: Head | None = None, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""
         weights = _arrays(self.backbone)
         dense = [_arrays(layer) for layer in self.tail.dense]
-        save_encoder_folder(target, self.folder, weights, dense, overwrite=overwrite)
+        save_encoder_folder(target, self.folder, weights, dense, head=head, overwrite=overwrite)
 
     def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None) -> None:
         """Fill in the vectors; a text of several pieces is their mean by token count, before the tail."""

@@ -1,0 +1,55 @@
+"""What an objective has learnt on top of the vectors, kept beside the encoder so that it can be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.checkpoint.weights import SINGLE_FILE, read_weights
+from gemel.errors import InvalidModel
+
+HEAD_FOLDER = "gemel_head"  # other programs follow modules.json and never look in here
+
+
+@dataclass(frozen=True)
+class Head:
+    """A classifier or regressor on two joined vectors."""
+
+    kind: str  # "softmax" or "regression"
+    concatenation: tuple[str, ...]  # such as u, v, |u-v|
+    weights: Mapping[str, npt.NDArray[Any]]
+    labels: tuple[str, ...] = ()
+
+
+def write_head(folder: Path, head: Head) -> None:
+    """Put a head into a model folder that is being written."""
+    from safetensors.numpy import save_file
+
+    place = folder / HEAD_FOLDER
+    place.mkdir()
+    config = {"kind": head.kind, "concatenation": list(head.concatenation), "labels": list(head.labels)}
+    (place / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file(
+        {name: np.ascontiguousarray(array) for name, array in head.weights.items()}, place / SINGLE_FILE
+    )
+
+
+def read_head(folder: Path) -> Head | None:
+    """The head in a model folder, or None if it has none."""
+    place = folder / HEAD_FOLDER
+    if not place.is_dir():
+        return None
+    try:
+        config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        kind, parts, labels = config["kind"], config["concatenation"], config["labels"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidModel(f"{place} is damaged ({error}): train or get the model again") from None
+    if not (place / SINGLE_FILE).is_file():
+        raise InvalidModel(f"{place} has no {SINGLE_FILE}: train or get the model again")
+    return Head(kind, tuple(parts), read_weights((place / SINGLE_FILE,)), tuple(labels))

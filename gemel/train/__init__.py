@@ -1,0 +1,16 @@
+"""Training: the objectives of the paper and one readable loop."""
+
+from gemel.train.config import TrainConfig
+from gemel.train.objectives import OBJECTIVES, build_objective
+from gemel.train.steps import CrossEncoderStep, SentenceEncoderStep
+from gemel.train.trainer import TrainResult, train
+
+__all__ = [
+    "OBJECTIVES",
+    "CrossEncoderStep",
+    "SentenceEncoderStep",
+    "TrainConfig",
+    "TrainResult",
+    "build_objective",
+    "train",
+]

@@ -1,0 +1,80 @@
+"""The model card that training writes: what the model is, what it was trained on, what it scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What a model card tells."""
+
+    name: str
+    base_model: str
+    objective: str
+    n_examples: int
+    data: str
+    settings: Mapping[str, Any]
+    scores: Mapping[str, float] = field(default_factory=dict)
+    is_cross_encoder: bool = False
+    labels: Sequence[str] = ()
+
+
+def write_card(folder: Path, facts: CardFacts) -> None:
+    """Put the card into a model folder in place of the plain one."""
+    draft = folder / "README.md.draft"
+    draft.write_text(format_card(facts), encoding="utf-8")
+    draft.replace(folder / "README.md")
+
+
+def format_card(facts: CardFacts) -> str:
+    """Markdown with the front matter that model hubs read."""
+    return "\n".join([*_front_matter(facts), *_body(facts)]) + "\n"
+
+
+def _front_matter(facts: CardFacts) -> list[str]:
+    kind = "cross-encoder" if facts.is_cross_encoder else "sentence-similarity"
+    tags = ["sentence-transformers", kind, "feature-extraction", "text-embeddings-inference", "gemel"]
+    return [
+        "---",
+        "library_name: sentence-transformers",
+        f"pipeline_tag: {'text-ranking' if facts.is_cross_encoder else 'sentence-similarity'}",
+        "tags:",
+        *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", f"loss:{facts.objective}"]),
+        f"base_model: {json.dumps(facts.base_model)}",
+        "---",
+    ]
+
+
+def _body(facts: CardFacts) -> list[str]:
+    lines = [f"# {facts.name}", "", "## Training", ""]
+    lines += [
+        f"- started from: `{facts.base_model}`",
+        f"- data: {facts.data}, {facts.n_examples:,} examples",
+        f"- objective: {facts.objective}",
+    ]
+    if facts.labels:
+        lines.append(f"- classes: {', '.join(facts.labels)}")
+    lines += [f"- {name}: {value}" for name, value in facts.settings.items() if value not in (None, (), [])]
+    if facts.scores:
+        lines += ["", "## Scores", "", "| measure | value |", "|---|---|"]
+        lines += [f"| {name} | {value:.4f} |" for name, value in facts.scores.items()]
+    return [*lines, "", "## Use", "", "```python", *_usage(facts), "```"]
+
+
+def _usage(facts: CardFacts) -> list[str]:
+    if facts.is_cross_encoder:
+        return [
+            "from gemel import load_reranker",
+            "",
+            'scores = load_reranker("this-folder").score([("a question", "an answer")])',
+        ]
+    return [
+        "from gemel import load_encoder",
+        "",
+        'vectors = load_encoder("this-folder").encode(["A sentence.", "Another one."])',
+    ]

@@ -1,0 +1,74 @@
+"""How a training run goes; the defaults are the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from gemel.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """One epoch of batches of 16 with Adam at 2e-5, warmed up over 10% of the steps (section 3.1)."""
+
+    epochs: int = 1
+    batch_size: int = 16
+    learning_rate: float = 2e-5
+    warmup: float = 0.1  # of all steps
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    accumulate: int = 1  # batches before each step of the optimiser
+    max_steps: int | None = None
+    max_minutes: float | None = None
+    evaluate_every: int | None = None  # steps
+    checkpoint_every: int | None = None  # steps
+    patience: int | None = None  # evaluations without a better one before the run ends
+    freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
+    seed: int = 42
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "accumulate"):
+            self._check(name, getattr(self, name) >= 1, "at least 1")
+        for name in ("max_steps", "evaluate_every", "checkpoint_every", "patience"):
+            self._check(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        self._check("learning_rate", self.learning_rate > 0, "more than 0")
+        self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
+        self._check("clip_norm", self.clip_norm > 0, "more than 0")
+        self._check("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
+        """Settings out of a recipe; an unknown one is an error that lists the known ones."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise InvalidInput(
+                f"the setting {unknown[0]!r} is unknown; the known ones are {', '.join(known)}"
+            )
+        values = dict(values)
+        if "freeze" in values:
+            values["freeze"] = tuple(values["freeze"])
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+    def steps_in_all(self, n_batches: int) -> int:
+        """How many steps of the optimiser the run has, for that many batches an epoch."""
+        steps = max(1, n_batches // self.accumulate) * self.epochs
+        return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def learning_rate_at(self, step: int, n_steps: int) -> float:
+        """Linear warm-up, then linear decay to 0; step counts from 0."""
+        n_warmup = math.ceil(self.warmup * n_steps)
+        if step < n_warmup:
+            return self.learning_rate * (step + 1) / n_warmup
+        return self.learning_rate * (n_steps - step) / max(1, n_steps - n_warmup)
+
+    def _check(self, name: str, is_right: bool, expected: str) -> None:
+        if not is_right:
+            raise InvalidInput(f"{name} is {getattr(self, name)!r}; expected {expected}")

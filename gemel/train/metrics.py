@@ -1,0 +1,33 @@
+"""What happened during a run, a JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class MetricsFile:
+    """Appends lines; forgets those that a resumed run will write again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, **values: Any) -> None:
+        """Write one line now."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+
+    def read(self) -> list[dict[str, Any]]:
+        """All lines so far; one that was cut off by a crash is left out."""
+        if not self.path.is_file():
+            return []
+        lines = self.path.read_text(encoding="utf-8").split("\n")[:-1]
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
+    def forget_after(self, step: int) -> None:
+        """Keep only the lines up to a step."""
+        kept = [line for line in self.read() if line["step"] <= step]
+        draft = self.path.with_suffix(".draft")
+        draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        draft.replace(self.path)

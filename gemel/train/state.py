@@ -1,0 +1,97 @@
+"""All that a run needs to go on to the same bits: weights, Adam's moments and a few numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from gemel.checkpoint import whole_folder
+from gemel.errors import InvalidInput, InvalidModel
+from gemel.train.config import TrainConfig
+from gemel.train.steps import Step
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+# May differ when a run goes on: they move no weight.
+FREE_SETTINGS = ("max_minutes", "checkpoint_every", "patience")
+
+
+@dataclass
+class RunState:
+    """The numbers of a run, apart from its tensors."""
+
+    step: int = 0
+    n_pairs: int = 0
+    evaluated_at: int = -1
+    best_score: float | None = None
+    best_step: int = 0
+    n_worse: int = 0
+    stopped_early: bool = False
+    seconds: float = 0.0
+    unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
+
+
+def save_state(
+    folder: Path,
+    step: Step,
+    state: RunState,
+    trained: dict[str, nn.Parameter],
+    optimiser: torch.optim.Optimizer,
+    config: TrainConfig,
+) -> None:
+    """Write a checkpoint whole or not at all; the one before it stays until then."""
+    assert isinstance(step, nn.Module)
+    with whole_folder(folder, overwrite=True) as draft:
+        weights = {name: value.detach().cpu().contiguous() for name, value in step.state_dict().items()}
+        save_file(weights, draft / "weights.safetensors")
+        save_file(_moments(trained, optimiser), draft / "optimiser.safetensors")
+        values = {"state": asdict(state), "config": config.to_dict()}
+        (draft / "state.json").write_text(json.dumps(values, indent=2), encoding="utf-8")
+
+
+def load_state(
+    folder: Path,
+    step: Step,
+    trained: dict[str, nn.Parameter],
+    optimiser: torch.optim.Optimizer,
+    config: TrainConfig,
+) -> RunState:
+    """Put a checkpoint's weights and moments back; another recipe is refused."""
+    assert isinstance(step, nn.Module)
+    try:
+        saved = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        weights = load_file(folder / "weights.safetensors")
+        moments = load_file(folder / "optimiser.safetensors")
+    except (OSError, ValueError) as error:
+        raise InvalidModel(
+            f"the checkpoint {folder} cannot be read ({error}); delete it to begin anew"
+        ) from None
+    _check_same_recipe(saved["config"], config, folder)
+    step.load_state_dict(weights)
+    for name, parameter in trained.items():
+        if f"{name}.step" in moments:
+            own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
+            optimiser.state[parameter] = {"step": moments[f"{name}.step"], **own}
+    return RunState(**saved["state"])
+
+
+def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    found = {}
+    for name, parameter in trained.items():
+        for key, value in optimiser.state.get(parameter, {}).items():
+            found[f"{name}.{key}"] = value.detach().cpu().contiguous()
+    return found
+
+
+def _check_same_recipe(saved: dict[str, object], config: TrainConfig, folder: Path) -> None:
+    now = json.loads(json.dumps(config.to_dict()))
+    for name in sorted(set(now) - set(FREE_SETTINGS)):
+        if saved.get(name) != now[name]:
+            raise InvalidInput(
+                f"{folder} was made with {name} = {saved.get(name)!r} and now it is {now[name]!r}: "
+                "resume with the same recipe, or name another output"
+            )

@@ -1,0 +1,260 @@
+"""One readable loop, which can be killed at any step and continued to the same bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from gemel.data.examples import Examples
+from gemel.errors import InvalidInput
+from gemel.progress import progress_bar
+from gemel.train.config import TrainConfig
+from gemel.train.metrics import MetricsFile
+from gemel.train.objectives import Objective
+from gemel.train.state import RunState, load_state, save_state
+from gemel.train.steps import Step
+
+Validate = Callable[[Any], float]
+LOG_EVERY = 10  # steps
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """What a run came to."""
+
+    model: Path  # the folder of the best model, or of the last where nothing was validated
+    steps: int
+    best_step: int
+    best_score: float | None
+    seconds: float
+    stopped_early: bool
+
+
+def train(
+    step: Step,
+    examples: Examples,
+    output: str | Path,
+    config: TrainConfig | None = None,
+    *,
+    validate: Validate | None = None,
+    resume: bool = False,
+    show_progress: bool | None = None,
+) -> TrainResult:
+    """Train a model on examples; everything that the run makes is under `output`."""
+    run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
+    run.begin(resume)
+    with progress_bar(run.n_steps, "train", show_progress, "steps") as bar:
+        bar.update(run.state.step)
+        try:
+            while not run.is_over:
+                run.one_step()
+                bar.set_postfix_str(run.status(), refresh=False)
+                bar.update(1)
+        except KeyboardInterrupt:
+            run.checkpoint()
+            raise
+    return run.finish()
+
+
+class _Run:
+    def __init__(
+        self, step: Step, examples: Examples, output: Path, config: TrainConfig, validate: Validate | None
+    ) -> None:
+        self.step, self.examples, self.output, self.config = step, examples, output, config
+        self.validate = validate
+        self.n_batches = _count_batches(len(examples), config.batch_size, step.objective)
+        self.n_steps = config.steps_in_all(self.n_batches)
+        self.trained = _trainable(step, config.freeze)
+        self.optimiser = _adam(self.trained, config)
+        self.metrics = MetricsFile(output / "metrics.jsonl")
+        self.state = RunState()
+        self._logged_at = self._began = time.perf_counter()
+        self._status = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
+
+    def begin(self, resume: bool) -> None:
+        self.output.mkdir(parents=True, exist_ok=True)
+        last = self.output / "last"
+        if resume and last.is_dir():
+            self.state = load_state(last, self.step, self.trained, self.optimiser, self.config)
+            self.metrics.forget_after(self.state.step)
+        elif (self.output / "model").exists() or last.exists():
+            raise InvalidInput(f"{self.output} holds a run already: continue it with resume, or name another")
+        else:
+            self.metrics.forget_after(-1)
+
+    def one_step(self) -> None:
+        """Every random choice follows from seed and step, so that a resumed run makes the same ones."""
+        number = self.state.step
+        torch.manual_seed(self.config.seed * 1_000_003 + number)
+        _set_training(self.step, True)
+        loss, n_pairs, n_tokens = 0.0, 0, 0
+        for part in range(self.config.accumulate):
+            rows = self._rows(number * self.config.accumulate + part)
+            part_loss, part_tokens = self.step.loss(self.examples, rows)
+            torch.autograd.backward(part_loss / self.config.accumulate)
+            loss += float(part_loss.detach()) / self.config.accumulate
+            n_pairs, n_tokens = n_pairs + len(rows), n_tokens + part_tokens
+        if not np.isfinite(loss):
+            raise InvalidInput(
+                f"the loss became {loss} at step {number}: lower the learning rate, check the data"
+            )
+        nn.utils.clip_grad_norm_(self.trained.values(), self.config.clip_norm)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.config.learning_rate_at(number, self.n_steps)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.state.step += 1
+        self.state.n_pairs += n_pairs
+        self.state.unlogged.append((loss, n_pairs, n_tokens))
+        self._after_step()
+
+    def checkpoint(self) -> None:
+        now = time.perf_counter()
+        self.state.seconds, self._began = self.state.seconds + now - self._began, now
+        save_state(self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config)
+
+    def finish(self) -> TrainResult:
+        if self.state.unlogged:
+            self._log()
+        if self.validate and self.state.evaluated_at != self.state.step:
+            self._evaluate()
+        _set_training(self.step, False)
+        if self.state.best_score is None:
+            self.state.best_step = self.state.step
+            self.step.save(self.output / "model")
+        self.checkpoint()
+        return TrainResult(
+            model=self.output / "model",
+            steps=self.state.step,
+            best_step=self.state.best_step,
+            best_score=self.state.best_score,
+            seconds=self._seconds(),
+            stopped_early=self.state.stopped_early,
+        )
+
+    def status(self) -> str:
+        return self._status
+
+    def _after_step(self) -> None:
+        if self.state.step % LOG_EVERY == 0:
+            self._log()
+        every = self.config.evaluate_every
+        if self.validate and every and self.state.step % every == 0:
+            self._evaluate()
+        if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
+            self.checkpoint()
+
+    def _rows(self, batch: int) -> npt.NDArray[np.int64]:
+        epoch, place = divmod(batch, self.n_batches)
+        order = _order(self.config.seed, epoch, len(self.examples))
+        return order[place * self.config.batch_size : (place + 1) * self.config.batch_size]
+
+    def _evaluate(self) -> None:
+        assert self.validate is not None
+        _set_training(self.step, False)
+        score = float(self.validate(self.step.model))
+        self.state.evaluated_at = self.state.step
+        if self.state.best_score is None or score > self.state.best_score:
+            self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
+            self.step.save(self.output / "model")
+        else:
+            self.state.n_worse += 1
+        self.state.stopped_early = (
+            self.config.patience is not None and self.state.n_worse >= self.config.patience
+        )
+        self.metrics.add(step=self.state.step, validation=score, seconds=self._seconds())
+        self._logged_at = time.perf_counter()
+
+    def _log(self) -> None:
+        losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
+        now = time.perf_counter()
+        elapsed, self._logged_at = now - self._logged_at, now
+        loss, pace = float(np.mean(losses)), sum(pairs) / elapsed
+        self.metrics.add(
+            step=self.state.step,
+            loss=loss,
+            learning_rate=self.config.learning_rate_at(self.state.step - 1, self.n_steps),
+            pairs_per_second=pace,
+            tokens_per_second=sum(tokens) / elapsed,
+            seconds=self._seconds(),
+        )
+        best = "" if self.state.best_score is None else f", best {self.state.best_score:.4f}"
+        self._status = f"loss {loss:.4f}, {pace:.0f} pairs/s, {sum(tokens) / elapsed:,.0f} tokens/s{best}"
+        self.state.unlogged = []
+
+    def _seconds(self) -> float:
+        return self.state.seconds + time.perf_counter() - self._began
+
+    def _out_of_time(self) -> bool:
+        return self.config.max_minutes is not None and self._seconds() >= 60 * self.config.max_minutes
+
+
+def _count_batches(n_examples: int, batch_size: int, objective: Objective) -> int:
+    """Batches of an epoch; a last one that is too small for the objective is left out."""
+    smallest = objective.min_batch
+    if batch_size < smallest:
+        raise InvalidInput(
+            f"{type(objective).__name__} needs at least {smallest} examples a batch; "
+            f"batch_size is {batch_size}"
+        )
+    whole, rest = divmod(n_examples, batch_size)
+    n_batches = whole + (rest >= smallest)
+    if n_batches == 0:
+        raise InvalidInput(f"{n_examples} examples are too few to train on; at least {smallest} are needed")
+    return n_batches
+
+
+_orders: dict[tuple[int, int, int], npt.NDArray[np.int64]] = {}
+
+
+def _order(seed: int, epoch: int, n_examples: int) -> npt.NDArray[np.int64]:
+    """The order of an epoch; only the current one is kept."""
+    key = (seed, epoch, n_examples)
+    if key not in _orders:
+        _orders.clear()
+        _orders[key] = np.random.default_rng([seed, epoch]).permutation(n_examples)
+    return _orders[key]
+
+
+def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
+    """The parameters that move, by name; a name to freeze that fits nothing is an error."""
+    assert isinstance(step, nn.Module)
+    named = dict(step.named_parameters())
+    names = {name: name.removeprefix("model.") for name in named}
+    for prefix in freeze:
+        if not any(name.startswith(prefix) for name in names.values()):
+            known = sorted({".".join(name.split(".")[:2]) for name in names.values()})
+            raise InvalidInput(
+                f"nothing is named {prefix!r}, so it cannot be frozen; there are {', '.join(known)}"
+            )
+    for name, parameter in named.items():
+        parameter.requires_grad_(not names[name].startswith(freeze) if freeze else True)
+    return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+
+
+def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW in one pass over memory; biases and layer norms are not decayed, as in BERT."""
+    decayed = [parameter for parameter in trained.values() if parameter.dim() > 1]
+    plain = [parameter for parameter in trained.values() if parameter.dim() <= 1]
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, eps=1e-8, fused=True)
+
+
+def _set_training(step: Step, training: bool) -> None:
+    assert isinstance(step, nn.Module)
+    step.train(training)

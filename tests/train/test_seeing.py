@@ -1,0 +1,60 @@
+"""What a run leaves to look at: curves and a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gemel.train.card import CardFacts, format_card, write_card
+from gemel.train.curves import draw_curves
+from gemel.train.metrics import MetricsFile
+
+
+def test_curves_are_drawn_as_png_and_svg(tmp_path: Path) -> None:
+    metrics = [{"step": step, "loss": 1 / (step + 1)} for step in range(0, 200, 10)]
+    metrics += [{"step": step, "validation": 0.7 + step / 1000} for step in (50, 100, 150)]
+    files = draw_curves(metrics, "a run", tmp_path / "curves")
+    assert [file.suffix for file in files] == [".png", ".svg"]
+    assert files[0].read_bytes().startswith(b"\x89PNG")
+    assert files[1].read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_curves_of_a_run_without_validation_and_of_an_empty_one(tmp_path: Path) -> None:
+    assert all(file.is_file() for file in draw_curves([{"step": 10, "loss": 0.5}], "x", tmp_path / "a"))
+    assert all(file.is_file() for file in draw_curves([], "x", tmp_path / "b"))
+
+
+def test_the_card_tells_data_recipe_and_scores(tmp_path: Path) -> None:
+    facts = CardFacts(
+        name="tiny",
+        base_model="some/base",
+        objective="softmax",
+        n_examples=1234,
+        data="nli.tsv",
+        settings={"batch_size": 16, "patience": None},
+        scores={"stsb-dev spearman": 0.81234},
+        labels=("contradiction", "entailment", "neutral"),
+    )
+    write_card(tmp_path, facts)
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert card == format_card(facts)
+    assert card.startswith("---\nlibrary_name: sentence-transformers\n")
+    for part in (
+        "loss:softmax",
+        "dataset_size:1234",
+        "batch_size: 16",
+        "| stsb-dev spearman | 0.8123 |",
+        "neutral",
+    ):
+        assert part in card
+    assert "patience" not in card
+
+
+def test_metrics_forget_what_a_resumed_run_writes_again(tmp_path: Path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    for step in (10, 20, 30):
+        metrics.add(step=step, loss=1.0)
+    with metrics.path.open("a", encoding="utf-8") as file:
+        file.write('{"step": 40, "lo')
+    assert [line["step"] for line in metrics.read()] == [10, 20, 30]
+    metrics.forget_after(20)
+    assert [line["step"] for line in metrics.read()] == [10, 20]

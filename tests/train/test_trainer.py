@@ -1,0 +1,231 @@
+"""The loop: everything that should move moves, and a killed run goes on to the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from training_process import CONFIG, KINDS, examples_of, run, step_for
+
+from gemel import load_encoder, load_pair_classifier
+from gemel.data.examples import Examples
+from gemel.errors import InvalidInput, InvalidModel, WriteFailed
+from gemel.train import TrainConfig, train
+from gemel.train.metrics import MetricsFile
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def snapshot(step: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in step.named_parameters()}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_trainable_part_of_every_objective_moves(tiny_bert: Path, tmp_path: Path, name: str) -> None:
+    step = step_for(tiny_bert, name)
+    before = snapshot(step)
+    config = TrainConfig(batch_size=16, learning_rate=1e-2)
+    train(step, examples_of(KINDS[name]), tmp_path / "run", config, show_progress=False)
+    still = [
+        parameter for parameter, value in step.named_parameters() if torch.equal(value, before[parameter])
+    ]
+    unused = [parameter for parameter in still if ".pooler." in parameter and not name.startswith("pair-")]
+    assert still == unused
+
+
+def test_frozen_parts_stay_as_they_are(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "softmax")
+    before = snapshot(step)
+    config = TrainConfig(batch_size=16, learning_rate=1e-2, freeze=("backbone.embeddings", "objective"))
+    train(step, examples_of("classified pairs"), tmp_path / "run", config, show_progress=False)
+    moved = {name for name, value in step.named_parameters() if not torch.equal(value, before[name])}
+    assert moved
+    assert not any(name.startswith(("model.backbone.embeddings", "objective")) for name in moved)
+    config = TrainConfig(freeze=("backbone.embedings",))
+    with pytest.raises(InvalidInput, match=r"nothing is named 'backbone\.embedings'"):
+        train(step, examples_of("classified pairs"), tmp_path / "other", config, show_progress=False)
+
+
+def test_training_lowers_the_loss(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "contrastive")
+    config = TrainConfig(epochs=40, batch_size=15, learning_rate=3e-3)
+    train(step, examples_of("triplets"), tmp_path / "run", config, show_progress=False)
+    losses = [line["loss"] for line in MetricsFile(tmp_path / "run" / "metrics.jsonl").read()]
+    assert losses[-1] < losses[0] / 2
+
+
+def test_the_learning_rate_warms_up_and_decays() -> None:
+    config = TrainConfig(learning_rate=1.0, warmup=0.2)
+    rates = [config.learning_rate_at(step, 10) for step in range(10)]
+    assert rates == pytest.approx([0.5, 1.0, 1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
+
+
+def test_accumulated_batches_are_one_large_batch(tiny_bert: Path, tmp_path: Path) -> None:
+    weights = []
+    for batch_size, accumulate in ((12, 1), (3, 4)):
+        step = step_for(tiny_bert, "cosine")
+        for module in step.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        config = TrainConfig(batch_size=batch_size, accumulate=accumulate, max_steps=3, learning_rate=1e-3)
+        output = tmp_path / f"run-{accumulate}"
+        train(step, examples_of("scored pairs"), output, config, show_progress=False)
+        weights.append(load_file(output / "model" / "model.safetensors"))
+    for name, value in weights[0].items():
+        np.testing.assert_allclose(value, weights[1][name], rtol=1e-3, atol=2e-4)
+
+
+def test_the_best_model_is_kept_and_patience_ends_the_run(tiny_bert: Path, tmp_path: Path) -> None:
+    scores = iter([0.2, 0.9, 0.5, 0.4, 0.8, 0.1])
+    config = TrainConfig(epochs=9, batch_size=10, evaluate_every=2, patience=2, learning_rate=1e-3)
+    step = step_for(tiny_bert, "cosine")
+    seen: list[np.ndarray] = []
+
+    def validate(encoder: torch.nn.Module) -> float:
+        assert not encoder.training
+        seen.append(encoder.encode(["the man"]))  # type: ignore[operator]
+        return next(scores)
+
+    result = train(
+        step, examples_of("scored pairs"), tmp_path / "run", config, validate=validate, show_progress=False
+    )
+    assert (result.best_step, result.best_score, result.steps) == (4, 0.9, 8)
+    assert result.stopped_early
+    np.testing.assert_allclose(load_encoder(result.model).encode(["the man"]), seen[1], atol=1e-6)
+
+
+def start(folder: Path, output: Path, name: str, *extra: str) -> subprocess.Popen[bytes]:
+    here = Path(__file__).parent.parent
+    return subprocess.Popen(
+        [sys.executable, here / "training_process.py", folder, output, name, *extra],
+        env={**os.environ, "PYTHONPATH": str(here), "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+    )
+
+
+def wait_for_step(output: Path, process: subprocess.Popen[bytes], n_lines: int) -> None:
+    while process.poll() is None:
+        if len(MetricsFile(output / "metrics.jsonl").read()) >= n_lines:
+            return
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("name", ["softmax", "pair-regression"])
+def test_a_run_killed_several_times_ends_in_the_same_bits(tiny_bert: Path, tmp_path: Path, name: str) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    expected = run(tiny_bert, whole, name)
+    generator = random.Random(name)
+    kills = 0
+    for _ in range(3):
+        with start(tiny_bert, broken, name, "resume") as process:
+            wait_for_step(broken, process, generator.randint(1, 4))
+            time.sleep(generator.random() * 0.05)
+            if process.poll() is None:
+                process.kill()
+                kills += 1
+    assert kills >= 2
+    result = run(tiny_bert, broken, name, resume=True)
+    assert (result.steps, result.best_step, result.best_score) == (
+        expected.steps, expected.best_step, expected.best_score,
+    )  # fmt: skip
+    for file in ("model/model.safetensors", "last/weights.safetensors", "last/optimiser.safetensors"):
+        assert (whole / file).read_bytes() == (broken / file).read_bytes()
+    lines = [MetricsFile(output / "metrics.jsonl").read() for output in (whole, broken)]
+    assert [line["step"] for line in lines[0]] == [line["step"] for line in lines[1]]
+    assert [line.get("loss") for line in lines[0]] == [line.get("loss") for line in lines[1]]
+
+
+def test_another_recipe_cannot_continue_a_run(tiny_bert: Path, tmp_path: Path) -> None:
+    run(tiny_bert, tmp_path / "run", "cosine")
+    step = step_for(tiny_bert, "cosine")
+    examples = examples_of("scored pairs")
+    other = TrainConfig.from_dict({**CONFIG.to_dict(), "batch_size": 5})
+    with pytest.raises(InvalidInput, match="was made with batch_size = 4 and now it is 5"):
+        train(step, examples, tmp_path / "run", other, resume=True, show_progress=False)
+    with pytest.raises(InvalidInput, match="holds a run already"):
+        train(step, examples, tmp_path / "run", CONFIG, show_progress=False)
+
+
+def test_a_disk_that_fills_during_a_checkpoint_leaves_the_last_good_one(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gemel.train.state
+
+    whole = tmp_path / "whole"
+    run(tiny_bert, whole, "cosine")
+    real, calls = gemel.train.state.save_file, []
+
+    def fill_up(*arguments: object) -> None:
+        calls.append(1)
+        if len(calls) > 5:
+            raise OSError(28, "No space left on device")
+        real(*arguments)
+
+    monkeypatch.setattr(gemel.train.state, "save_file", fill_up)
+    with pytest.raises(WriteFailed, match=r"last could not be written .*No space left on device"):
+        run(tiny_bert, tmp_path / "run", "cosine")
+    monkeypatch.undo()
+    run(tiny_bert, tmp_path / "run", "cosine", resume=True)
+    file = Path("model/model.safetensors")
+    assert (tmp_path / "run" / file).read_bytes() == (whole / file).read_bytes()
+
+
+def test_the_softmax_head_is_saved_and_usable(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "softmax")
+    config = TrainConfig(epochs=30, batch_size=12, learning_rate=5e-3)
+    examples = examples_of("classified pairs", n=24)
+    result = train(step, examples, tmp_path / "run", config, show_progress=False)
+    classifier = load_pair_classifier(result.model)
+    pairs = list(zip(*examples.columns.values(), strict=True))
+    assert examples.labels is not None
+    truth = [examples.label_names[label] for label in examples.labels]
+    predicted = classifier.predict(pairs)
+    assert sum(map(str.__eq__, predicted, truth)) >= 20
+    np.testing.assert_allclose(classifier.probabilities(pairs).sum(axis=1), 1, rtol=1e-5)
+    assert classifier.predict([]) == []
+    with pytest.raises(InvalidModel, match="has no classifier"):
+        load_pair_classifier(tiny_bert)
+
+
+def test_bad_batches_and_losses_are_told(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "contrastive")
+    with pytest.raises(InvalidInput, match="InBatchContrastive needs at least 2 examples a batch"):
+        train(step, examples_of("triplets"), tmp_path / "a", TrainConfig(batch_size=1), show_progress=False)
+    with pytest.raises(InvalidInput, match="1 examples are too few"):
+        train(step, examples_of("triplets", 1), tmp_path / "b", show_progress=False)
+    step = step_for(tiny_bert, "cosine")
+    config = TrainConfig(learning_rate=1e30, epochs=30, clip_norm=1e30)
+    with pytest.raises(InvalidInput, match=r"the loss became nan at step \d+"):
+        train(step, examples_of("scored pairs"), tmp_path / "c", config, show_progress=False)
+
+
+def test_a_last_batch_of_one_is_left_out_for_in_batch_objectives(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "contrastive")
+    examples: Examples = examples_of("triplets", 9)
+    result = train(step, examples, tmp_path / "run", TrainConfig(batch_size=4), show_progress=False)
+    assert result.steps == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batchsize": 3}, "the setting 'batchsize' is unknown; the known ones are epochs, batch_size"),
+        ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0; expected more than 0"),
+        ({"warmup": 2}, "warmup is 2; expected a share of the steps"),
+    ],
+)
+def test_settings_are_checked(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        TrainConfig.from_dict(values)
