@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras format clean
+.PHONY: demo test test-extras bench-train format clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -19,6 +19,9 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 
 test-extras: $(VENV)/installed-dev $(PEERS)/installed ## what needs heavy peers or a long run
 	GEMEL_PEERS=$(PEERS) $(BIN)/python -m pytest -m extras
+
+bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
+	$(BIN)/python benchmarks/train.py --peers $(PEERS) $(foreach model,$(MODELS),--model $(model))
 
 format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .
@@ -44,5 +47,5 @@ $(VENV)/installed-dev: $(VENV)/installed-demo
 $(PEERS)/installed: constraints.txt
 	@echo "installing sentence-transformers into $(PEERS)"
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python $(PIP) torch sentence-transformers
+	@$(PEERS)/bin/python $(PIP) torch 'sentence-transformers[train]'
 	@touch $@

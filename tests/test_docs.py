@@ -21,14 +21,15 @@ def code_blocks(language: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("default_weights")
-@pytest.mark.parametrize("code", code_blocks("python"))
-def test_the_python_of_the_readme_runs(code: str, tmp_path: Path) -> None:
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    code = "\n".join(code_blocks("python"))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert "A man is eating food." in done.stdout
     assert (tmp_path / "my-model" / "modules.json").is_file()
+    assert (tmp_path / "out" / "mine" / "model" / "modules.json").is_file()
 
 
 @pytest.mark.usefixtures("default_weights")
@@ -50,7 +51,7 @@ def test_the_commands_of_the_readme_run(code: str, tmp_path: Path) -> None:
 
 
 def test_the_readme_has_code_to_run() -> None:
-    assert len(code_blocks("python")) == 1
+    assert len(code_blocks("python")) == 2
     assert len(code_blocks("bash")) == 1
 
 

@@ -15,11 +15,14 @@ from gemel.version import VERSION
 
 # verb -> the module of its command; a verb's module is imported only when it is used.
 VERBS = {
+    "classify": "classify",
     "convert": "convert",
     "demo": "demo",
     "encode": "encode",
+    "evaluate": "evaluate",
     "models": "models",
     "similarity": "similarity",
+    "train": "train",
 }
 
 

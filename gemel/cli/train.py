@@ -1,0 +1,123 @@
+"""`gemel train`: a recipe, or a few flags, into a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gemel.cli import options
+from gemel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from gemel.reproduce.recipe import Recipe
+    from gemel.reproduce.runner import Preview, RecipeRunner, StageRun
+
+SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes", "evaluate_every", "seed")
+
+
+@click.command("train")
+@click.argument("recipe", required=False, metavar="[RECIPE.toml]")
+@click.option("-m", "--model", metavar="NAME", help="The model to start from: a folder or a hub name.")
+@click.option(
+    "--examples", metavar="FILE", help="What to train on: tsv, csv, jsonl or parquet, by column names."
+)
+@click.option("--validate", metavar="FILE", help="Scored pairs to validate on, such as STSb's dev set.")
+@click.option(
+    "--score-range", type=float, nargs=2, metavar="LOW HIGH", help="What the scores can be, such as 0 5."
+)
+@click.option("--objective", metavar="NAME", help="softmax, cosine, contrastive, triplet or regression.")
+@click.option("--cross-encoder", is_flag=True, help="Train a cross-encoder, which reads both texts at once.")
+@click.option("--epochs", type=int, help="[default: 1]")
+@click.option("--batch-size", type=int, help="[default: 16]")
+@click.option("--learning-rate", type=float, help="[default: 2e-5]")
+@click.option("--max-steps", type=int)
+@click.option("--max-minutes", type=float)
+@click.option("--evaluate-every", type=int, metavar="STEPS")
+@click.option("--seed", type=int, help="[default: 42]")
+@click.option("--skip-bad-rows", is_flag=True, help="Leave malformed rows out and count them.")
+@click.option("-o", "--output", metavar="FOLDER", help="Where everything goes.  [default: out/RECIPE]")
+@click.option(
+    "--data", metavar="FOLDER", help="Where relative data paths begin.  [default: $GEMEL_DATA, or here]"
+)
+@click.option("--resume", is_flag=True, help="Continue an interrupted run, to the same bits.")
+@click.option("--dry-run", is_flag=True, help="Show examples, objective, steps and estimated time, and stop.")
+@options.device
+def command(recipe: str | None, **choices: Any) -> None:
+    """Train a sentence encoder (or a cross-encoder) by a recipe or by flags.
+
+    The objective follows from the columns of the data unless it is named: two texts and a label give
+    softmax, two texts and a score cosine, anchor and positive (and negative) contrastive.
+
+    \b
+    Examples:
+      gemel train recipes/nli_contrastive.toml --data data --model my-bert
+      gemel train -m my-bert --examples pairs.tsv -o out/mine --epochs 4
+      gemel train recipes/stsb_regression.toml --dry-run
+    """
+    from gemel.reproduce.recipe import read_recipe
+    from gemel.reproduce.runner import RecipeRunner
+
+    chosen = read_recipe(recipe) if recipe else _recipe_of_flags(choices)
+    if choices["model"]:
+        chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
+    runner = RecipeRunner(chosen, data=choices["data"], device=choices["device"])
+    if choices["dry_run"]:
+        for number, preview in enumerate(runner.preview(), start=1):
+            _show_preview(chosen, number, preview)
+        return
+    output = Path(choices["output"] or Path("out") / chosen.name)
+    runs = runner.run(output, resume=choices["resume"], on_stage=lambda line: click.echo(line, err=True))
+    for run in runs:
+        click.echo(json.dumps(_result_line(run)))
+    _show_spread(runner, runs)
+
+
+def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
+    from gemel.reproduce.recipe import parse_recipe
+
+    if not choices["model"] or not choices["examples"]:
+        raise InvalidInput("give a recipe, or at least --model and --examples")
+    ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
+    stage: dict[str, Any] = {
+        "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges},
+        "train": {name: choices[name] for name in SETTINGS if choices[name] is not None},
+    }
+    if choices["objective"]:
+        stage["objective"] = {"name": choices["objective"]}
+    if choices["validate"]:
+        stage["validate"] = {"path": choices["validate"], **ranges}
+    kind = "cross-encoder" if choices["cross_encoder"] else "encoder"
+    values = {"model": choices["model"], "kind": kind, "stage": [stage]}
+    return parse_recipe(values, Path(choices["examples"]).name.split(".")[0])
+
+
+def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
+    if len(recipe.stages) > 1:
+        click.secho(f"stage {number}", bold=True)
+    click.echo(preview.examples.describe())
+    for shown in preview.first:
+        for name, value in shown.items():
+            click.echo(f"  {name:>10}  {value}")
+        click.echo()
+    minutes = preview.seconds / 60
+    click.echo(f"objective: {preview.objective}")
+    click.echo(f"steps: {preview.n_steps:,}, about {minutes:,.1f} minutes here, validation not counted")
+
+
+def _result_line(run: StageRun) -> dict[str, Any]:
+    return {"stage": run.stage, "seed": run.seed, **vars(run.result), "model": str(run.result.model)}
+
+
+def _show_spread(runner: RecipeRunner, runs: list[StageRun]) -> None:
+    from gemel.reproduce.runner import spread
+
+    last = len(runner.recipe.stages)
+    scores = [
+        run.result.best_score for run in runs if run.stage == last and run.result.best_score is not None
+    ]
+    if len(scores) > 1:
+        mean, deviation = spread(scores)
+        click.echo(f"validation over {len(scores)} seeds: {mean:.4f} ± {deviation:.4f}", err=True)

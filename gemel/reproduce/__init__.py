@@ -1,0 +1,1 @@
+"""The one room where training and evaluation meet."""
