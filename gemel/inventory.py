@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_licence, read_reranker_folder
 from gemel.errors import InvalidModel
 from gemel.loading import DEFAULT_WEIGHTS, resolve
 
@@ -53,7 +53,7 @@ def describe(name: str | Path) -> ModelCard:
 
 
 def _describe(folder: Path, name: str, source: str, licence: str | None = None) -> ModelCard:
-    licence = licence or _licence(folder)
+    licence = licence or read_licence(folder) or "unknown"
     try:
         encoder = read_encoder_folder(folder)
     except InvalidModel as not_an_encoder:
@@ -90,22 +90,6 @@ def _describe(folder: Path, name: str, source: str, licence: str | None = None) 
 def _pooling(model: ModelFolder) -> str:
     modes = "+".join(model.spec.pooling.modes)
     return modes if model.names_its_pooling else f"{modes} (the folder names none)"
-
-
-def _licence(folder: Path) -> str:
-    """What the model card's front matter says."""
-    card = folder / "README.md"
-    if not card.is_file():
-        return "unknown"
-    lines = card.read_text(encoding="utf-8", errors="replace").split("\n")
-    if lines[0].strip() != "---":
-        return "unknown"
-    for line in lines[1:]:
-        if line.strip() == "---":
-            break
-        if line.startswith("license:"):
-            return line.partition(":")[2].strip()
-    return "unknown"
 
 
 def _cached_models() -> Iterator[tuple[str, Path]]:

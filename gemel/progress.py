@@ -1,17 +1,31 @@
-"""Progress bars on standard error, for long work that a person is watching."""
+"""Progress bars on standard error, for long work that a person is watching; one bar at a time."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 WORTH_A_BAR = 1_000  # items; below that the work is over before a bar has been read
 
+_is_inside_a_bar: ContextVar[bool] = ContextVar("is_inside_a_bar", default=False)
 
-def progress_bar(total: int | None, what: str, show: bool | None = None, unit: str = "texts") -> Any:
-    """A tqdm bar; unless told, it shows on a terminal and for long work only."""
+
+@contextmanager
+def progress_bar(
+    total: int | None, what: str, show: bool | None = None, unit: str = "texts"
+) -> Iterator[Any]:
+    """A tqdm bar; unless told, it shows on a terminal, for long work, and not inside another bar."""
     from tqdm import tqdm
 
     if show is None:
-        show = sys.stderr.isatty() and (total is None or total >= WORTH_A_BAR)
-    return tqdm(total=total, desc=what, unit=f" {unit}", disable=not show, leave=False, smoothing=0.1)
+        is_long = total is None or total >= WORTH_A_BAR
+        show = sys.stderr.isatty() and is_long and not _is_inside_a_bar.get()
+    outer = _is_inside_a_bar.set(show or _is_inside_a_bar.get())
+    try:
+        with tqdm(total=total, desc=what, unit=f" {unit}", disable=not show, leave=False) as bar:
+            yield bar
+    finally:
+        _is_inside_a_bar.reset(outer)

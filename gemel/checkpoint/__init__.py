@@ -1,7 +1,13 @@
 """The model folder: the only thing that training hands to serving."""
 
 from gemel.checkpoint.dialects import OFFSET_POSITIONS
-from gemel.checkpoint.folder import ModelFolder, RerankerFolder, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.folder import (
+    ModelFolder,
+    RerankerFolder,
+    read_encoder_folder,
+    read_licence,
+    read_reranker_folder,
+)
 from gemel.checkpoint.head import Head, read_head
 from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
@@ -20,6 +26,7 @@ __all__ = [
     "WeightFile",
     "read_encoder_folder",
     "read_head",
+    "read_licence",
     "read_reranker_folder",
     "read_weights",
     "save_encoder_folder",

@@ -128,6 +128,19 @@ def read_json(file: Path, *, required_by: str | None = None) -> dict[str, Any]:
     return value
 
 
+def read_licence(folder: Path) -> str | None:
+    """The licence that the model card's front matter names, if it does."""
+    card = folder / "README.md"
+    lines = card.read_text(encoding="utf-8", errors="replace").split("\n") if card.is_file() else [""]
+    if lines[0].strip() == "---":
+        for line in lines[1:]:
+            if line.strip() == "---":
+                break
+            if line.startswith("license:"):
+                return line.partition(":")[2].strip() or None
+    return None
+
+
 def _existing_folder(folder: str | Path) -> Path:
     folder = Path(folder).expanduser()
     if not folder.is_dir():

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.checkpoint import dialects
-from gemel.checkpoint.folder import OWN_SETTINGS, UNFINISHED, ModelFolder, RerankerFolder
+from gemel.checkpoint.folder import OWN_SETTINGS, UNFINISHED, ModelFolder, RerankerFolder, read_licence
 from gemel.checkpoint.head import Head, write_head
 from gemel.checkpoint.spec import Dense
 from gemel.checkpoint.weights import SINGLE_FILE
@@ -95,9 +95,9 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
     try:
         (folder / UNFINISHED).touch()
         yield folder
+        _open_to_others(folder)
         _flush(folder)
         (folder / UNFINISHED).unlink()
-        folder.chmod(0o755)  # mkdtemp makes private folders
         _take_the_place_of(folder, target)
     except OSError as error:
         raise WriteFailed(f"{target} could not be written ({error}); nothing was changed") from error
@@ -117,6 +117,14 @@ def _take_the_place_of(folder: Path, target: Path) -> None:
         (old / "model").rename(target)
         raise
     shutil.rmtree(old)
+
+
+def _open_to_others(folder: Path) -> None:
+    """Rights as the user's umask has them: mkdtemp and safetensors make private ones."""
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in [*folder.rglob("*"), folder]:
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~umask)
 
 
 def _flush(folder: Path) -> None:
@@ -163,14 +171,19 @@ def _encoder_card(model: ModelFolder) -> str:
         if spec.pooling.include_special_tokens
         else "\nThe mean leaves out the special tokens: only gemel reads that setting (`gemel.json`).\n"
     )
+    licence = read_licence(model.path)
     return _ENCODER_CARD.format(
-        dim=spec.dim, max_tokens=spec.max_tokens, pooling=" + ".join(spec.pooling.modes), note=note
+        licence=f"license: {licence}\n" if licence else "",
+        dim=spec.dim,
+        max_tokens=spec.max_tokens,
+        pooling=" + ".join(spec.pooling.modes),
+        note=note,
     )
 
 
 _ENCODER_CARD = """\
 ---
-library_name: sentence-transformers
+{licence}library_name: sentence-transformers
 pipeline_tag: sentence-similarity
 tags:
 - sentence-transformers

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gemel._native import cpu_features
 from gemel.cli import options
 from gemel.errors import InvalidInput
 from gemel.version import VERSION
@@ -42,7 +43,13 @@ PAPER_SENTENCE_BERT_SECONDS = 5.0
 @click.option("--corpus", metavar="FILE", help="Your own texts.  [default: Python's own documentation]")
 @click.option("--column", default="text", show_default=True, help="The column of FILE that holds the text.")
 @click.option("--query", "queries", multiple=True, help="What to search for; may be given several times.")
-@click.option("--limit", default=N_SENTENCES, show_default=True, help="How many sentences to take.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=2),
+    default=N_SENTENCES,
+    show_default=True,
+    help="How many sentences to take.",
+)
 @options.model
 @options.device
 def command(
@@ -76,7 +83,9 @@ def command(
         vectors = encoder.encode(sentences)
         note(lambda seconds: f"{len(sentences) / seconds:,.0f} sentences/s")
     _show_pairs(sentences, vectors, clock)
-    _show_searches(sentences, vectors, encoder, queries or QUERIES, clock)
+    queries = queries or (() if corpus else QUERIES)
+    if queries:
+        _show_searches(sentences, vectors, encoder, queries, clock)
     _show_clusters(sentences, vectors, clock)
     _show_times(clock, len(sentences), _seconds_with_cross_encoder(encoder, sentences))
 
@@ -121,7 +130,8 @@ def _own_corpus(file: str, column: str, limit: int) -> tuple[list[str], str]:
     if len(kept) < 2:
         raise InvalidInput(f"{file} holds {len(kept)} different texts; the demo needs at least 2")
     n_repeats = len([text for text in texts if text]) - len(kept)
-    return kept[:limit], f"{len(kept[:limit]):,} texts of {file} ({n_repeats:,} exact repeats set aside)"
+    taken = f"the first {limit:,} of {len(kept):,}" if len(kept) > limit else f"{len(kept):,}"
+    return kept[:limit], f"{taken} texts of {file} ({n_repeats:,} exact repeats set aside)"
 
 
 def _show_pairs(sentences: Sequence[str], vectors: Vectors, clock: Clock) -> None:
@@ -159,7 +169,7 @@ def _show_searches(
 ) -> None:
     from gemel.similarity import top_k
 
-    with clock.step(f"search {len(queries)} times") as note:
+    with clock.step("search " + ("once" if len(queries) == 1 else f"{len(queries)} times")) as note:
         hits = top_k(encoder.encode(queries), vectors, min(SHOWN_HITS, len(sentences)))
         note(
             lambda seconds: f"{1000 * seconds / len(queries):,.0f} ms each, the question's encoding included"
@@ -262,13 +272,15 @@ def _machine(encoder: SentenceEncoder) -> str:
     if encoder.device.type != "cpu":
         return str(encoder.device)
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{encoder.engine} on {n_cores} CPU cores"
+    widest = next((name for name in ("avx512_vnni", "avx512", "avx2") if cpu_features().get(name)), "")
+    return f"{encoder.engine} on {n_cores} CPU cores {widest.replace('_', ' ').upper()}".rstrip()
 
 
-def _title(*lines: str) -> None:
+def _title(first: str, second: str) -> None:
     click.echo()
-    click.secho(f"  {lines[0]}", bold=True)
-    for line in lines[1:]:
+    for line in textwrap.wrap(first, _width() - 4):
+        click.secho(f"  {line}", bold=True)
+    for line in textwrap.wrap(second, _width() - 4):
         click.secho(f"  {line}", dim=True)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gemel.cli import options
-from gemel.errors import TruncationWarning
+from gemel.cli.reports import one_truncation_report
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ def command(source: str, output: str | None, **choices: Any) -> None:
     """Encode every text of INPUT: one vector a text, in the same order.
 
     INPUT is a .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, also .gz or .zst, or - for
-    standard input. Texts are streamed, so the corpus may be larger than memory. A run that was
+    standard input. Texts are streamed, so the corpus may be larger than memory. With -o, a run that was
     interrupted continues when the same command is given again.
 
     \b
@@ -59,44 +57,65 @@ def command(source: str, output: str | None, **choices: Any) -> None:
       zcat log.gz | gemel encode - > vectors.jsonl
     """
     from gemel.data.texts import TextSource
+    from gemel.data.vectors import format_of
     from gemel.loading import load_encoder
 
     texts = TextSource(
         source, format=choices["input_format"], column=choices["column"], id_column=choices["id_column"]
     )
+    to_file = output not in (None, "-")
+    if to_file:
+        format_of(Path(str(output)))
+    n_rows = texts.count_rows()  # a flaw in the input is told before a model is loaded
     encoder = load_encoder(choices["model"], device=choices["device"], on_truncate=choices["on_truncate"])
     if choices["prompt"]:
         encoder = encoder.with_prompt(choices["prompt"])
-    with _one_truncation_report():
-        if output in (None, "-"):
-            _stream(encoder, texts)
+    with one_truncation_report():
+        if to_file:
+            _write(encoder, texts, str(output), n_rows, choices)
         else:
-            _write(encoder, texts, str(output), choices)
+            _stream(encoder, texts, n_rows)
 
 
-def _stream(encoder: SentenceEncoder, texts: TextSource) -> None:
+def _stream(encoder: SentenceEncoder, texts: TextSource, n_rows: int | None) -> None:
     from gemel.tasks.encode import stream_jsonl
 
-    def write(lines: str) -> None:
-        sys.stdout.write(lines)
-        sys.stdout.flush()
+    shows = sys.stderr.isatty() and not sys.stdout.isatty()
+    with progress_bar(n_rows, "encode", shows) as bar:
 
-    stream_jsonl(encoder, texts, write)
+        def write(lines: str) -> None:
+            sys.stdout.write(lines)
+            sys.stdout.flush()
+            bar.update(lines.count("\n"))
+
+        stream_jsonl(encoder, texts, write)
 
 
-def _write(encoder: SentenceEncoder, texts: TextSource, output: str, choices: dict[str, Any]) -> None:
+def _write(
+    encoder: SentenceEncoder, texts: TextSource, output: str, n_rows: int | None, choices: dict[str, Any]
+) -> None:
     from gemel.tasks.encode import EncodeOptions, encode_file
 
     settings = EncodeOptions(
         dtype=choices["dtype"], overwrite=choices["overwrite"], restart=choices["restart"]
     )
     began = time.perf_counter()
-    with progress_bar(texts.count_rows(), "encode") as bar:
+    done: list[int] = []
+    with progress_bar(n_rows, "encode") as bar:
 
         def show(rows: int) -> None:
+            if not done and rows:
+                bar.initial = rows  # so that the pace is that of this run
+                click.echo(f"gemel: continuing after the {rows:,} rows of an earlier run", err=True)
+            done.append(rows)
             bar.update(rows - bar.n)
 
-        summary = encode_file(encoder, texts, output, options=settings, on_progress=show)
+        try:
+            summary = encode_file(encoder, texts, output, options=settings, on_progress=show)
+        except KeyboardInterrupt:
+            kept = f"{done[-1]:,} rows are kept in {output}.partial" if done and done[-1] else "no rows yet"
+            click.echo(f"gemel: {kept}; the same command continues", err=True)
+            raise
     line = {
         "output": str(summary.output),
         "rows": summary.rows,
@@ -106,20 +125,3 @@ def _write(encoder: SentenceEncoder, texts: TextSource, output: str, choices: di
         "fingerprint": encoder.fingerprint,
     }
     click.echo(json.dumps(line))
-
-
-@contextmanager
-def _one_truncation_report() -> Iterator[None]:
-    """Gather the warnings of all windows into one line at the end."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruncationWarning)
-        try:
-            yield
-        finally:
-            cut = [w.message for w in caught if isinstance(w.message, TruncationWarning)]
-            if cut:
-                click.echo(
-                    f"gemel: {sum(warning.n_truncated for warning in cut):,} texts were longer than "
-                    f"{cut[0].max_tokens} tokens and were cut; --on-truncate chunk reads them whole",
-                    err=True,
-                )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-import warnings
 from typing import TYPE_CHECKING
 
 import click
 
 from gemel.cli import options
+from gemel.cli.reports import one_truncation_report
 from gemel.cli.table import format_table
-from gemel.errors import TruncationWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,17 +70,9 @@ def _evaluate(model: str, sets: Sequence[StsData], device: str | None, title: st
     click.echo(f"gemel: {title}: {sum(len(each.pairs) for each in sets):,} pairs", err=True)
     began = time.perf_counter()
     encoder = load_encoder(model, device=device)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TruncationWarning)
+    with one_truncation_report():
         scores = evaluate_sts(encoder, sets)
     scores.append(average_of(scores))
-    cut = 0
-    for warning in caught:
-        if isinstance(warning.message, TruncationWarning):
-            cut += warning.message.n_truncated
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    told = f", {cut:,} sentences were longer than the model reads and were cut" if cut else ""
     seconds = time.perf_counter() - began
-    click.echo(f"gemel: {title}: {100 * scores[-1].score:.2f} in {seconds:.1f} s{told}", err=True)
+    click.echo(f"gemel: {title}: {100 * scores[-1].score:.2f} in {seconds:.1f} s", err=True)
     return scores

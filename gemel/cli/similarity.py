@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from gemel.cli import options
+from gemel.cli.reports import one_truncation_report
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from gemel.contracts import Encoder
+    from gemel.data.texts import TextSource
 
 PAIRS_AT_ONCE = 4_096
 
@@ -22,7 +25,10 @@ PAIRS_AT_ONCE = 4_096
 @click.command("similarity")
 @click.argument("a")
 @click.argument("b")
-@click.option("--files", is_flag=True, help="A and B are files: compare line 1 with line 1, and so on.")
+@click.option("--files", is_flag=True, help="A and B are files: compare row 1 with row 1, and so on.")
+@click.option(
+    "--column", default="text", show_default=True, help="The column of the files that holds the text."
+)
 @click.option(
     "--measure",
     type=click.Choice(["cosine", "dot", "euclidean", "manhattan"]),
@@ -34,7 +40,14 @@ PAIRS_AT_ONCE = 4_096
 @options.device
 @options.on_truncate
 def command(
-    a: str, b: str, files: bool, measure: str, model: str | None, device: str | None, on_truncate: OnTruncate
+    a: str,
+    b: str,
+    files: bool,
+    column: str,
+    measure: str,
+    model: str | None,
+    device: str | None,
+    on_truncate: OnTruncate,
 ) -> None:
     """Print how similar the texts A and B are.
 
@@ -45,12 +58,15 @@ def command(
     """
     from gemel.loading import load_encoder
 
+    if not files and Path(a).is_file() and Path(b).is_file():
+        click.echo("gemel: both are names of files; to compare what is in them, add --files", err=True)
     encoder = load_encoder(model, device=device, on_truncate=on_truncate)
-    pairs = _pairs_of_lines(a, b) if files else iter([(a, b)])
-    while batch := list(islice(pairs, PAIRS_AT_ONCE)):
-        for (first, second), score in zip(batch, _scores(encoder, batch, measure), strict=True):
-            line = {"a": first, "b": second, measure: round(score, 6)}
-            click.echo(json.dumps(line, ensure_ascii=False))
+    pairs = _pairs_of_rows(a, b, column) if files else iter([(a, b)])
+    with one_truncation_report():
+        while batch := list(islice(pairs, PAIRS_AT_ONCE)):
+            for (first, second), score in zip(batch, _scores(encoder, batch, measure), strict=True):
+                line = {"a": first, "b": second, measure: round(score, 6)}
+                click.echo(json.dumps(line, ensure_ascii=False))
 
 
 def _scores(encoder: Encoder, pairs: list[tuple[str, str]], measure: str) -> list[float]:
@@ -61,12 +77,17 @@ def _scores(encoder: Encoder, pairs: list[tuple[str, str]], measure: str) -> lis
     return scores
 
 
-def _pairs_of_lines(a: str, b: str) -> Iterator[tuple[str, str]]:
-    from gemel.data.texts import TextSource
-
-    left, right = TextSource(a).records(), TextSource(b).records()
+def _pairs_of_rows(a: str, b: str, column: str) -> Iterator[tuple[str, str]]:
+    left, right = (_source(file, column).records() for file in (a, b))
     for row, (first, second) in enumerate(zip_longest(left, right)):
         if first is None or second is None:
             ended = a if first is None else b
             raise InvalidInput(f"{ended} ends after {row:,} rows and the other file does not")
         yield first.text, second.text
+
+
+def _source(file: str, column: str) -> TextSource:
+    from gemel.data.texts import TextSource
+
+    is_plain = file.removesuffix(".gz").removesuffix(".zst").endswith(".txt")
+    return TextSource(file, column="text" if is_plain else column)

@@ -63,6 +63,14 @@ class SentenceEncoder(nn.Module):
         self.to(choose_device(device))
         self.eval()
 
+    def __repr__(self) -> str:
+        spec = self.spec
+        pooling = "+".join(spec.pooling.modes)
+        return (
+            f"SentenceEncoder({str(self.folder.path)!r}, dim={self.dim}, max_tokens={spec.max_tokens}, "
+            f"pooling={pooling!r}, engine={self.engine!r}, device={str(self.device)!r})"
+        )
+
     @property
     def spec(self) -> EncoderSpec:
         """Everything about this encoder that is not a weight."""

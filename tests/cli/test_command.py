@@ -66,6 +66,7 @@ def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tm
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert process.returncode == 130
+    assert "rows are kept in" in errors.decode()
     assert "stopped" in errors.decode()
     assert not (tmp_path / "v.npy").exists()
     report = json.loads(run(*command).stdout)
@@ -95,7 +96,7 @@ def test_cut_texts_are_counted_in_one_line(tiny_bert: Path, tmp_path: Path) -> N
     (tmp_path / "t.txt").write_text("the " * 90 + "\nshort\n", encoding="utf-8")
     done = run("encode", tmp_path / "t.txt", "-o", tmp_path / "v.npy", "-m", tiny_bert)
     assert done.stderr == (
-        "gemel: 1 texts were longer than 40 tokens and were cut; --on-truncate chunk reads them whole\n"
+        "gemel: 1 text was longer than 40 tokens and cut; --on-truncate chunk reads long texts whole\n"
     )
     arguments = ("-m", tiny_bert, "--on-truncate", "error", "-o", tmp_path / "w.npy")
     done = run("encode", tmp_path / "t.txt", *arguments, check=1)
