@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from transformers.utils import logging as transformers_logging
 
@@ -66,6 +67,11 @@ def choose_device(name: str | None) -> torch.device:
 def accepts(model: torch.nn.Module, parameter: str) -> bool:
     """Whether the model's forward pass takes an argument of that name."""
     return parameter in inspect.signature(model.forward).parameters
+
+
+def arrays_of(module: torch.nn.Module) -> dict[str, npt.NDArray[Any]]:
+    """A module's weights by name, as arrays."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}
 
 
 @contextmanager

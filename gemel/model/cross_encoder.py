@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification
 from gemel.checkpoint import ModelFolder, RerankerFolder, save_reranker_folder
 from gemel.contracts import checked_pairs, checked_texts
 from gemel.errors import InvalidInput, TruncationWarning
-from gemel.model.backbone import accepts, choose_device, load_transformer
+from gemel.model.backbone import accepts, arrays_of, choose_device, load_transformer
 from gemel.model.batches import length_sorted_batches, padded
 from gemel.model.tail import ACTIVATIONS
 from gemel.progress import progress_bar
@@ -117,10 +117,7 @@ class CrossEncoder(nn.Module):
 
     def save(self, target: str | Path, *, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""
-        weights = {
-            name: value.detach().cpu().numpy() for name, value in self.transformer.state_dict().items()
-        }
-        save_reranker_folder(target, self.folder, weights, overwrite=overwrite)
+        save_reranker_folder(target, self.folder, arrays_of(self.transformer), overwrite=overwrite)
 
     def batch(self, ids: list[Ids], types: list[Ids]) -> dict[str, Tensor]:
         """Token ids and types of pairs as one padded batch on this model's device."""

@@ -25,7 +25,7 @@ from gemel.checkpoint import (
 )
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
-from gemel.model.backbone import choose_device, load_transformer
+from gemel.model.backbone import arrays_of, choose_device, load_transformer
 from gemel.model.batches import PaddedBatch, length_sorted_batches, padded
 from gemel.model.packing import ATTENTION, PACKABLE, PackedBatch, pack
 from gemel.model.pooling import pool, pooling_mask
@@ -164,8 +164,8 @@ class SentenceEncoder(nn.Module):
 
     def save(self, target: str | Path, *, head: Head | None = None, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""
-        weights = _arrays(self.backbone)
-        dense = [_arrays(layer) for layer in self.tail.dense]
+        weights = arrays_of(self.backbone)
+        dense = [arrays_of(layer) for layer in self.tail.dense]
         save_encoder_folder(target, self.folder, weights, dense, head=head, overwrite=overwrite)
 
     def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None) -> None:
@@ -212,7 +212,3 @@ class SentenceEncoder(nn.Module):
         for name, value in changes.items():
             setattr(other, name, value)
         return other
-
-
-def _arrays(module: nn.Module) -> dict[str, npt.NDArray[Any]]:
-    return {name: tensor.detach().cpu().numpy() for name, tensor in module.state_dict().items()}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from gemel.checkpoint import Head
 from gemel.data.examples import Examples
 from gemel.model import CrossEncoder, SentenceEncoder
+from gemel.model.backbone import arrays_of
 from gemel.train.objectives import FeedForwardRegression, Objective, Softmax
 
 
@@ -56,9 +57,9 @@ class SentenceEncoderStep(nn.Module):
     def head(self) -> Head | None:
         """What the objective has learnt on top of the vectors, if anything."""
         if isinstance(self.objective, Softmax):
-            return Head("softmax", self.objective.concatenation, _arrays(self.objective), self.labels)
+            return Head("softmax", self.objective.concatenation, arrays_of(self.objective), self.labels)
         if isinstance(self.objective, FeedForwardRegression):
-            return Head("regression", self.objective.concatenation, _arrays(self.objective))
+            return Head("regression", self.objective.concatenation, arrays_of(self.objective))
         return None
 
 
@@ -85,7 +86,3 @@ class CrossEncoderStep(nn.Module):
 
 def _labels(examples: Examples, rows: npt.NDArray[np.int64], device: torch.device) -> Tensor | None:
     return None if examples.labels is None else torch.from_numpy(examples.labels[rows]).to(device)
-
-
-def _arrays(module: nn.Module) -> dict[str, npt.NDArray[Any]]:
-    return {name: value.detach().cpu().numpy() for name, value in module.state_dict().items()}

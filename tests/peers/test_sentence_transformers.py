@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from stand_ins import ARCHITECTURES, read_json, sentences
+from training_process import run
 
 from gemel.checkpoint import POOLING_MODES, EncoderSpec, Pooling, read_encoder_folder, read_reranker_folder
 from gemel.model import CrossEncoder, SentenceEncoder
@@ -161,3 +162,16 @@ def test_cross_encoders_travel_both_ways(
     np.testing.assert_allclose(model.score(pairs), expected, rtol=1e-4, atol=1e-5)
     again = CrossEncoder(read_reranker_folder(tmp_path / "theirs"), device="cpu")
     np.testing.assert_allclose(again.score(pairs), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_training_writes_opens_there_with_the_same_vectors(
+    peer: Peer, tiny_bert: Path, tmp_path: Path
+) -> None:
+    model = run(tiny_bert, tmp_path / "run", "softmax").model
+    assert (model / "gemel_head").is_dir()
+    assert_same(open_quietly(model).encode(TEXTS), peer.encode(model, tmp_path / "v.npy"))
+    reranker = run(tiny_bert, tmp_path / "cross", "pair-regression").model
+    pairs = list(zip(sentences(40, 1, 5), sentences(40, 2, 5), strict=True))
+    peer.do("score", folder=str(reranker), pairs=pairs, output=str(tmp_path / "s.npy"))
+    ours = CrossEncoder(read_reranker_folder(reranker), device="cpu").score(pairs)
+    np.testing.assert_allclose(ours, np.load(tmp_path / "s.npy"), rtol=1e-4, atol=1e-5)
