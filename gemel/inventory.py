@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,6 +40,8 @@ def installed_models() -> Iterator[ModelCard]:
         DEFAULT_WEIGHTS.check(folder)
         yield _describe(folder, DEFAULT_WEIGHTS.model, "package", DEFAULT_WEIGHTS.licence)
     for name, cached in _cached_models():
+        if _generates_text(cached):
+            continue
         try:
             yield _describe(cached, name, "hub cache")
         except InvalidModel:
@@ -90,6 +93,16 @@ def _describe(folder: Path, name: str, source: str, licence: str | None = None) 
 def _pooling(model: ModelFolder) -> str:
     modes = "+".join(model.spec.pooling.modes)
     return modes if model.names_its_pooling else f"{modes} (the folder names none)"
+
+
+def _generates_text(folder: Path) -> bool:
+    """Whether this is a language model, which nobody means to encode sentences with as it stands."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        names = [str(name) for name in config.get("architectures") or ()]
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
+    return any(name.endswith(("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")) for name in names)
 
 
 def _cached_models() -> Iterator[tuple[str, Path]]:

@@ -140,7 +140,7 @@ def _is_path(name: str | Path) -> bool:
 
 def _from_hub(model: str, revision: str | None) -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     download = partial(
         snapshot_download,
@@ -149,14 +149,24 @@ def _from_hub(model: str, revision: str | None) -> Path:
         allow_patterns=list(WANTED_FILES),
         ignore_patterns=list(UNWANTED_FILES),
     )
-    with suppress(LocalEntryNotFoundError):
+    with suppress(LocalEntryNotFoundError, HFValidationError):
         cached = Path(download(local_files_only=True))
         if _looks_whole(cached):
             return cached
     if is_offline():
         raise ModelNotFound(_how_to_get(model, "the hub is switched off by HF_HUB_OFFLINE"))
     try:
-        return Path(download())
+        fetched = Path(download())
+        if not _looks_whole(fetched):
+            raise ModelNotFound(
+                f"{model} has no safetensors on the hub, perhaps only a pickle: download its folder yourself "
+                "and make a safe copy with gemel convert"
+            )
+        return fetched
+    except HFValidationError as error:
+        raise InvalidInput(f"{model!r} is no name on the hub ({error})") from None
+    except ModelNotFound:
+        raise
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ModelNotFound(_how_to_get(model, reason)) from None
@@ -171,15 +181,9 @@ def is_offline() -> bool:
 
 
 def _looks_whole(folder: Path) -> bool:
-    """Whether an interrupted download did not leave this folder of the cache behind."""
-    try:
-        read_encoder_folder(folder)
-    except InvalidModel:
-        try:
-            read_reranker_folder(folder)
-        except InvalidModel:
-            return False
-    return True
+    """Whether the folder has what an interrupted download would lack; what is in it, reading will tell."""
+    has_config = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+    return has_config and any(file.suffix in (".safetensors", ".bin") for file in folder.rglob("*"))
 
 
 def _how_to_get(model: str, reason: str) -> str:

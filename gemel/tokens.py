@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,11 @@ PART_CHARACTERS = 100_000
 TEXTS_AT_ONCE = 4_096
 WINDOW_OVERLAP = 1 / 8  # of neighbouring windows, when a long text is read in chunks
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
+BERT_TOKENIZERS = tuple(
+    f"{family}Tokenizer{kind}"
+    for family in ("Bert", "DistilBert", "Electra", "MPNet")
+    for kind in ("", "Fast")
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class TextTokenizer:
 
     def __init__(self, folder: Path, config: Mapping[str, Any], *, lowercase: bool, max_tokens: int) -> None:
         self._tokenizer = open_tokenizer(folder, config, lowercase=lowercase)
+        self._keeps_the_end = _settings(folder).get("truncation_side") == "left"
+        self._lone_id = _lone_id(config)
         self.max_tokens = max_tokens
         self.prefix, self.suffix = _special_ids(self._tokenizer, folder)
         self.room = max_tokens - len(self.prefix) - len(self.suffix)
@@ -56,7 +64,7 @@ class TextTokenizer:
 
     def pieces(self, texts: Sequence[str], prompt: str = "", on_truncate: OnTruncate = "warn") -> Pieces:
         """The texts as sequences of at most `max_tokens`; texts that are too long are cut or split."""
-        at_most = None if on_truncate == "chunk" else self.room
+        at_most = None if on_truncate == "chunk" or self._keeps_the_end else self.room
         contents = self._contents([prompt + text for text in texts] if prompt else texts, at_most)
         too_long = [row for row, content in enumerate(contents) if len(content) > self.room]
         if on_truncate == "error" and too_long:
@@ -67,7 +75,7 @@ class TextTokenizer:
         if on_truncate == "chunk" and too_long:
             return self._windowed(contents, prompt)
         return Pieces(
-            ids=[self._wrap(content[: self.room]) for content in contents],
+            ids=[self._wrap(self._cut(content)) for content in contents],
             owners=np.arange(len(texts)),
             weights=np.ones(len(texts), np.float32),
             n_texts=len(texts),
@@ -98,8 +106,13 @@ class TextTokenizer:
                 weights.append(max(end - start, 1))
         return Pieces(ids, np.array(owners), np.array(weights, np.float32), len(contents), n_truncated=0)
 
+    def _cut(self, content: Ids) -> Ids:
+        return content[-self.room :] if self._keeps_the_end else content[: self.room]
+
     def _wrap(self, content: Ids) -> Ids:
-        return np.concatenate([self.prefix, content, self.suffix])
+        """The special tokens around a text; an empty text of a model without such gets one token."""
+        wrapped = np.concatenate([self.prefix, content, self.suffix])
+        return wrapped if len(wrapped) else self._lone_id
 
     def _contents(self, texts: Sequence[str], at_most: int | None) -> list[Ids]:
         """Token ids without the special ones; beyond `at_most` only one more, to tell that there is more."""
@@ -111,22 +124,22 @@ class TextTokenizer:
                 encodings = self._tokenizer.encode_batch_fast(short, add_special_tokens=False)
             except TypeError:  # what the tokenizer library says of text that is not Unicode
                 raise _not_unicode(texts, start) from None
-            for text, encoding in zip(batch, encodings, strict=True):
-                if len(text) <= PART_CHARACTERS:
+            for position, encoding in enumerate(encodings, start):
+                if len(texts[position]) <= PART_CHARACTERS:
                     ids = np.array(encoding.ids, np.int32)
                 else:
-                    ids = self._long_content(text, at_most)
+                    ids = self._long_content(texts, position, at_most)
                 contents.append(ids if at_most is None else ids[: at_most + 1])
         return contents
 
-    def _long_content(self, text: str, at_most: int | None) -> Ids:
+    def _long_content(self, texts: Sequence[str], position: int, at_most: int | None) -> Ids:
         found: list[Ids] = []
         n_found = 0
-        for part in _parts(text):
+        for part in _parts(texts[position]):
             try:
                 found.append(np.array(self._tokenizer.encode(part, add_special_tokens=False).ids, np.int32))
             except TypeError:
-                raise _not_unicode([text], 0) from None
+                raise _not_unicode(texts, position) from None
             n_found += len(found[-1])
             if at_most is not None and n_found > at_most:
                 break
@@ -138,7 +151,8 @@ class PairTokenizer:
 
     def __init__(self, folder: Path, config: Mapping[str, Any], *, lowercase: bool, max_tokens: int) -> None:
         self._tokenizer = open_tokenizer(folder, config, lowercase=lowercase)
-        self._tokenizer.enable_truncation(max_tokens, strategy="longest_first")
+        side = _settings(folder).get("truncation_side", "right")
+        self._tokenizer.enable_truncation(max_tokens, strategy="longest_first", direction=side)
         self.max_tokens = max_tokens
 
     def pieces(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[Ids], list[Ids], int]:
@@ -173,19 +187,49 @@ def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) 
         )
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    _apply_settings(tokenizer, _settings(folder))
     if lowercase:
         present = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
         tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *present])
     return tokenizer
 
 
-def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:
-    import json
-
-    from tokenizers import BertWordPieceTokenizer
-
+def _settings(folder: Path) -> dict[str, Any]:
     file = folder / "tokenizer_config.json"
     settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _apply_settings(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> None:
+    """What tokenizer_config.json says goes before what tokenizer.json says, as in transformers."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    normalizer, splitter = tokenizer.normalizer, tokenizer.pre_tokenizer
+    if settings.get("tokenizer_class") in BERT_TOKENIZERS and isinstance(
+        normalizer, normalizers.BertNormalizer
+    ):
+        tokenizer.normalizer = normalizers.BertNormalizer(
+            clean_text=normalizer.clean_text,
+            handle_chinese_chars=settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
+            strip_accents=settings.get("strip_accents", normalizer.strip_accents),
+            lowercase=settings.get("do_lower_case", normalizer.lowercase),
+        )
+    if isinstance(splitter, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+            add_prefix_space=bool(settings["add_prefix_space"]), use_regex=splitter.use_regex
+        )
+
+
+def _lone_id(config: Mapping[str, Any]) -> Ids:
+    """A token to stand for an empty text where the tokenizer adds none."""
+    named = (config.get(key) for key in ("eos_token_id", "bos_token_id", "pad_token_id"))
+    return np.array([next((token for token in named if isinstance(token, int)), 0)], np.int32)
+
+
+def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:
+    from tokenizers import BertWordPieceTokenizer
+
+    settings = _settings(folder)
     wrapped = BertWordPieceTokenizer(
         str(folder / "vocab.txt"),
         lowercase=settings.get("do_lower_case", True),
@@ -208,14 +252,13 @@ def _special_ids(tokenizer: tokenizers.Tokenizer, folder: Path) -> tuple[Ids, Id
 
 
 def _windows(n_tokens: int, size: int) -> Iterator[tuple[int, int]]:
-    """Overlapping windows that together cover all tokens; the last is moved back to be full."""
-    if n_tokens <= size:
-        yield 0, n_tokens
-        return
+    """Overlapping windows that together cover all tokens; the last may be shorter."""
     step = max(1, size - int(size * WINDOW_OVERLAP))
-    for start in range(0, n_tokens - size, step):
-        yield start, start + size
-    yield n_tokens - size, n_tokens
+    start, end = 0, min(size, n_tokens)
+    yield start, end
+    while end < n_tokens:
+        start, end = start + step, min(start + step + size, n_tokens)
+        yield start, end
 
 
 def _parts(text: str) -> Iterator[str]:

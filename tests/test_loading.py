@@ -94,6 +94,20 @@ def test_half_a_download_is_not_taken_for_a_model(
 
 
 @pytest.mark.usefixtures("no_network")
+def test_a_cached_model_that_cannot_be_read_says_why(hub_cache: Path, tiny_bert: Path) -> None:
+    snapshot = put_into_cache(hub_cache, "someone/pickled", tiny_bert)
+    (snapshot / "model.safetensors").rename(snapshot / "pytorch_model.bin")
+    with pytest.raises(InvalidModel, match="gemel convert"):
+        load_encoder("someone/pickled")
+
+
+@pytest.mark.parametrize("name", ["foo/bar.git", "a/b--c", "x/y-"])
+def test_names_that_the_hub_refuses_are_told(name: str) -> None:
+    with pytest.raises(InvalidInput, match="is no name on the hub"):
+        load_encoder(name)
+
+
+@pytest.mark.usefixtures("no_network")
 def test_the_default_model_comes_from_the_installed_weights(default_weights: Path) -> None:
     assert resolve() == default_weights
     assert resolve("all-MiniLM-L6-v2") == default_weights

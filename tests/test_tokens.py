@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stand_ins import sentences
+from stand_ins import read_json, sentences, write_json
 
 import gemel.tokens
 from gemel.checkpoint import read_encoder_folder
@@ -53,11 +56,48 @@ def test_refusing_long_texts_names_the_first(tokenizer: TextTokenizer) -> None:
 
 
 @given(n_tokens=st.integers(0, 500), size=st.integers(1, 60))
-def test_windows_cover_every_token_and_are_full(n_tokens: int, size: int) -> None:
+def test_windows_cover_every_token_and_overlap_by_an_eighth(n_tokens: int, size: int) -> None:
     windows = list(gemel.tokens._windows(n_tokens, size))
     covered = {token for start, end in windows for token in range(start, end)}
     assert covered == set(range(n_tokens))
-    assert all(end - start == min(size, n_tokens) for start, end in windows)
+    assert all(end - start == size for start, end in windows[:-1])
+    assert windows[-1][1] - windows[-1][0] <= size
+    for (_, end), (start, _) in pairwise(windows):
+        assert end - start == size // 8
+
+
+SETTINGS = [
+    ("bert", {"tokenizer_class": "BertTokenizer", "do_lower_case": False}),
+    ("bert", {"tokenizer_class": "BertTokenizer", "strip_accents": False}),
+    ("roberta", {"tokenizer_class": "RobertaTokenizer", "add_prefix_space": True}),
+    ("bert", {"truncation_side": "left"}),
+]
+
+
+@pytest.mark.parametrize(("architecture", "settings"), SETTINGS)
+def test_tokenizer_config_goes_before_the_tokenizer_file(
+    tiny_model: Callable[[str], Path], tmp_path: Path, architecture: str, settings: dict[str, object]
+) -> None:
+    from transformers import AutoTokenizer
+
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model(architecture), folder)
+    config = read_json(folder / "tokenizer_config.json")
+    write_json(folder / "tokenizer_config.json", {**config, **settings})
+    texts = ["The MAN is éating", "the big dog " * 12, *sentences(20, seed=8, max_words=30)]
+    expected = AutoTokenizer.from_pretrained(folder)(texts, truncation=True, max_length=20)["input_ids"]
+    ours = open_text_tokenizer(folder, max_tokens=20)
+    assert [ids.tolist() for ids in ours.pieces(texts).ids] == expected
+    plain = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
+    assert [ids.tolist() for ids in plain.pieces(texts).ids] != expected
+
+
+def test_an_empty_text_gets_a_token_where_the_tokenizer_adds_none(tiny_bert: Path, tmp_path: Path) -> None:
+    tokenizer = read_json(tiny_bert / "tokenizer.json")
+    write_json(tmp_path / "tokenizer.json", {**tokenizer, "post_processor": None})
+    bare = TextTokenizer(tmp_path, {"eos_token_id": 7}, lowercase=False, max_tokens=20)
+    assert [ids.tolist() for ids in bare.pieces([""]).ids] == [[7]]
+    assert len(bare.pieces(["the"]).ids[0]) == 1
 
 
 def test_chunks_hold_the_prompt_and_all_tokens(tokenizer: TextTokenizer) -> None:
@@ -86,6 +126,8 @@ def test_a_huge_text_read_in_parts_gives_the_ids_of_the_whole(
 def test_lone_surrogates_are_named_with_their_place(tokenizer: TextTokenizer) -> None:
     with pytest.raises(InvalidInput, match=r"text 1 holds a lone surrogate \(U\+D800 at character 2\)"):
         tokenizer.pieces(["fine", "ab\ud800c"])
+    with pytest.raises(InvalidInput, match="text 2 holds a lone surrogate"):
+        tokenizer.pieces(["fine", "fine", "\ud800" + "x" * 200_000])
 
 
 def test_a_limit_without_room_for_a_token_is_refused(tiny_bert: Path) -> None:

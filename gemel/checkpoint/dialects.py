@@ -6,13 +6,14 @@ parse. gemel reads both and writes the older one, which everybody reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from gemel.checkpoint import fields
+from gemel.checkpoint.fields import Json
 from gemel.checkpoint.spec import ACTIVATIONS, POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.errors import InvalidModel
-
-Json = Mapping[str, Any]
 
 OLD_POOLING_KEYS = {
     "cls": "pooling_mode_cls_token",
@@ -40,6 +41,15 @@ TRANSFORMER_CONFIG_NAMES = (
     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json",
 )
+# What Sentence-Transformers hands to the readers of transformers, by its older and its newer names.
+READER_ARGUMENTS = (
+    "config_args",
+    "model_args",
+    "tokenizer_args",
+    "config_kwargs",
+    "model_kwargs",
+    "processor_kwargs",
+)
 # Architectures whose position ids start after the padding id, so that fewer positions hold tokens.
 OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer")
 NO_LIMIT = 1_000_000  # tokenizer configs say "no limit" with numbers like 1e30
@@ -53,14 +63,25 @@ def parse_pooling(config: Json, file: str) -> tuple[int | None, Pooling]:
         raise InvalidModel(
             f"{file} has the unknown key {unknown[0]!r}; the known keys are {', '.join(sorted(POOLING_KEYS))}"
         )
-    width = config.get("word_embedding_dimension", config.get("embedding_dimension"))
-    if "pooling_mode" in config:
-        named = config["pooling_mode"]
-        named = [named] if isinstance(named, str) else named
-        modes = tuple(MODE_ALIASES.get(mode, mode) for mode in named)
-    else:
-        modes = tuple(mode for mode in POOLING_MODES if config.get(OLD_POOLING_KEYS[mode])) or ("mean",)
-    return width, Pooling(modes, include_prompt=config.get("include_prompt", True))
+    width = fields.integer(config, "word_embedding_dimension", file)
+    width = fields.integer(config, "embedding_dimension", file) if width is None else width
+    include_prompt = fields.flag(config, "include_prompt", file, default=True)
+    modes = _pooling_modes(config, file)
+    try:
+        return width, Pooling(modes, include_prompt=include_prompt)
+    except InvalidModel as error:
+        raise InvalidModel(f"{file}: {error}") from None
+
+
+def _pooling_modes(config: Json, file: str) -> tuple[str, ...]:
+    if "pooling_mode" not in config:
+        named = [mode for mode in POOLING_MODES if fields.flag(config, OLD_POOLING_KEYS[mode], file, False)]
+        return tuple(named) or ("mean",)
+    value = config["pooling_mode"]
+    modes: Any = [value] if isinstance(value, str) else value
+    if not isinstance(modes, list) or not modes or not all(isinstance(mode, str) for mode in modes):
+        raise fields.wrong(config, "pooling_mode", file, "a mode or a list of modes")
+    return tuple(MODE_ALIASES.get(str(mode), str(mode)) for mode in modes)
 
 
 def format_pooling(pooling: Pooling, width: int) -> dict[str, Any]:
@@ -82,17 +103,15 @@ def parse_dense(config: Json, file: str) -> Dense:
     for key in ("module_input_name", "module_output_name"):
         if config.get(key) not in (None, "sentence_embedding"):
             raise InvalidModel(f"{file} works on {config[key]!r}; gemel applies Dense to the sentence only")
-    dotted = str(config.get("activation_function", "torch.nn.modules.activation.Tanh"))
+    dotted = fields.text(config, "activation_function", file) or "torch.nn.modules.activation.Tanh"
+    in_features = fields.required_integer(config, "in_features", file)
+    out_features = fields.required_integer(config, "out_features", file)
+    bias = fields.flag(config, "bias", file, default=True)
+    residual = fields.flag(config, "use_residual", file, default=False)
     try:
-        return Dense(
-            in_features=int(config["in_features"]),
-            out_features=int(config["out_features"]),
-            bias=bool(config.get("bias", True)),
-            activation=activation_name(dotted),
-            residual=bool(config.get("use_residual", False)),
-        )
-    except KeyError as missing:
-        raise InvalidModel(f"{file} lacks the key {missing}") from None
+        return Dense(in_features, out_features, bias, activation_name(dotted), residual)
+    except InvalidModel as error:
+        raise InvalidModel(f"{file}: {error}") from None
 
 
 def format_dense(dense: Dense) -> dict[str, Any]:
@@ -128,14 +147,33 @@ TORCH_ACTIVATIONS = {
 } | {"identity": "torch.nn.modules.linear.Identity"}
 
 
-def max_tokens(settings: Json, tokenizer_config: Json, config: Json) -> int:
+def max_tokens(settings: Json, tokenizer_config: Json, config: Json, folder: Path | None = None) -> int:
     """The most tokens a text may have, special ones included: what the folder says, and what fits."""
-    wanted = settings.get("max_seq_length") or tokenizer_config.get("model_max_length")
-    fits = config.get("max_position_embeddings")
-    if isinstance(fits, int) and config.get("model_type") in OFFSET_POSITIONS:
-        fits -= int(config.get("pad_token_id", 1)) + 1
-    limits = [int(limit) for limit in (wanted, fits) if limit and 0 < limit < NO_LIMIT]
+    folder = folder or Path()
+    wanted = fields.integer(settings, "max_seq_length", str(folder / TRANSFORMER_CONFIG_NAMES[0]))
+    if wanted is None:
+        wanted = _tokenizer_limit(tokenizer_config, str(folder / "tokenizer_config.json"))
+    fits = _positions(config, str(folder / "config.json"))
+    limits = [limit for limit in (wanted, fits) if limit is not None and limit < NO_LIMIT]
     return min(limits, default=DEFAULT_MAX_TOKENS)
+
+
+def _tokenizer_limit(tokenizer_config: Json, file: str) -> int | None:
+    limit = tokenizer_config.get("model_max_length")
+    if isinstance(limit, int | float) and limit >= NO_LIMIT:
+        return None
+    return fields.integer(tokenizer_config, "model_max_length", file)
+
+
+def _positions(config: Json, file: str) -> int | None:
+    positions = fields.integer(config, "max_position_embeddings", file)
+    if positions is None or config.get("model_type") not in OFFSET_POSITIONS:
+        return positions
+    padding = fields.integer({"pad_token_id": 1, **config}, "pad_token_id", file, least=0)
+    if padding is None or padding + 1 >= positions:
+        expected = f"a whole number below {positions - 1}, after which the positions start,"
+        raise fields.wrong(config, "pad_token_id", file, expected)
+    return positions - padding - 1
 
 
 def check_transformer_settings(settings: Json, file: str, *, task: str) -> None:
@@ -145,17 +183,33 @@ def check_transformer_settings(settings: Json, file: str, *, task: str) -> None:
             f"{file} is a model for {settings['transformer_task']!r}, and {task!r} was expected: "
             "load_encoder opens sentence encoders, load_reranker opens cross-encoders"
         )
+    fields.integer(settings, "max_seq_length", file)
+    fields.flag(settings, "do_lower_case", file, default=False)
     if settings.get("processing_kwargs"):
         raise InvalidModel(f"{file} sets processing_kwargs, which gemel cannot honour")
+    for key in READER_ARGUMENTS:
+        for name, value in fields.table(settings, key, file).items():
+            if value is not None and not _is_harmless(name, value):
+                raise InvalidModel(
+                    f"{file} sets {name!r} in {key}, which may change the vectors and which gemel cannot "
+                    "honour: put it into the folder's own files, and take it out here"
+                )
 
 
-def parse_model_settings(config: Json) -> dict[str, Any]:
+def _is_harmless(name: str, value: Any) -> bool:
+    """Whether an argument of transformers' readers moves no vector here: gemel always computes in float32."""
+    if name == "trust_remote_code":
+        return value is False
+    return name in ("torch_dtype", "dtype", "local_files_only", "attn_implementation")
+
+
+def parse_model_settings(config: Json, file: str) -> dict[str, Any]:
     """Prompts, truncation and similarity out of config_sentence_transformers.json."""
     return {
-        "prompts": dict(config.get("prompts") or {}),
-        "default_prompt": config.get("default_prompt_name"),
-        "truncate_dim": config.get("truncate_dim"),
-        "similarity": config.get("similarity_fn_name") or "cosine",
+        "prompts": fields.text_table(config, "prompts", file),
+        "default_prompt": fields.text(config, "default_prompt_name", file),
+        "truncate_dim": fields.integer(config, "truncate_dim", file),
+        "similarity": fields.text(config, "similarity_fn_name", file) or "cosine",
     }
 
 

@@ -10,16 +10,43 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import dialects
-from gemel.checkpoint.spec import Dense, EncoderSpec, Normalise, Pooling
+from gemel.checkpoint import dialects, fields
+from gemel.checkpoint.fields import read_json
+from gemel.checkpoint.spec import ACTIVATIONS, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.weights import WeightFile, check_shapes, find_weights, open_weights
 from gemel.errors import InvalidModel, ModelNotFound
 
 UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-# Written anew by every program that saves a config, and without influence on a vector.
-VOLATILE_CONFIG_KEYS = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache"}
+# Architectures whose tokenizer can be made of vocab.txt alone.
+WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
+MOST_LABELS = 100_000
+# Written anew by every program that saves a config, and without influence on an encoder's vectors. The
+# keys are forbidden, not allowed: an architecture's key that a list of allowed ones forgot would make two
+# different models look alike, and a key forgotten here only makes one model look like two.
+VOLATILE_CONFIG_KEYS = {
+    "_name_or_path",
+    "architectures",
+    "bos_token_id",
+    "classifier_dropout",
+    "dtype",
+    "eos_token_id",
+    "gradient_checkpointing",
+    "tie_word_embeddings",
+    "torch_dtype",
+    "transformers_version",
+    "use_cache",
+}
+# Written out by newer versions of transformers where older ones said nothing and meant the same.
+IMPLIED_CONFIG_VALUES = {
+    "add_cross_attention": False,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "position_embedding_type": "absolute",
+}
+# How a tokenizer is made of vocab.txt.
+VOCABULARY_SETTINGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 
 @dataclass(frozen=True)
@@ -66,8 +93,8 @@ def read_encoder_folder(folder: str | Path) -> ModelFolder:
     if (folder / "modules.json").is_file():
         return _read_modules(folder)
     config = read_json(folder / "config.json", required_by="a transformer")
-    if _is_classifier(config):
-        raise InvalidModel(f"{folder} is a cross-encoder ({config['architectures'][0]}): use load_reranker")
+    if classifier := _classifier(config, folder):
+        raise InvalidModel(f"{folder} is a cross-encoder ({classifier}): use load_reranker")
     return _assemble(folder, folder, Pooling(), tail=(), dense_files=(), names_its_pooling=False)
 
 
@@ -75,21 +102,24 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
     """The cross-encoder in a folder: a transformer with a sequence classification head."""
     folder = _existing_folder(folder)
     config = read_json(folder / "config.json", required_by="a cross-encoder")
-    if not _is_classifier(config):
+    if not _classifier(config, folder):
         raise InvalidModel(
             f"{folder} is not a cross-encoder: its config.json names {config.get('architectures')}, and a "
             "…ForSequenceClassification was expected; sentence encoders open with load_encoder"
         )
     settings, tokenizer_config = _transformer_settings(folder, task="sequence-classification")
-    labels = _labels(config)
+    labels = _labels(config, str(folder / "config.json"))
+    _check_tokenizer(folder, folder, config)
+    files = find_weights(folder)
+    open_weights(files)
     return RerankerFolder(
         path=folder,
         transformer=folder,
         config=config,
         tokenizer_config=tokenizer_config,
-        max_tokens=dialects.max_tokens(settings, tokenizer_config, config),
-        weight_files=find_weights(folder),
-        lowercase=bool(settings.get("do_lower_case", False)),
+        max_tokens=dialects.max_tokens(settings, tokenizer_config, config, folder),
+        weight_files=files,
+        lowercase=settings.get("do_lower_case") is True,
         activation=_reranker_activation(folder, config, len(labels)),
         labels=labels,
     )
@@ -98,8 +128,12 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
 def fingerprint(model: ModelFolder) -> str:
     """128 bits of sha256 over everything that moves a vector."""
     digest = hashlib.sha256()
-    config = {key: value for key, value in model.config.items() if key not in VOLATILE_CONFIG_KEYS}
-    digest.update(json.dumps([model.spec.to_dict(), config], sort_keys=True).encode())
+    config = {
+        key: value
+        for key, value in model.config.items()
+        if key not in VOLATILE_CONFIG_KEYS and value is not None and value != IMPLIED_CONFIG_VALUES.get(key)
+    }
+    digest.update(json.dumps([_settled(model.spec), config], sort_keys=True).encode())
     for files in (model.weight_files, *((file,) for file in model.dense_files)):
         weights = open_weights(files)
         for name in sorted(weights):
@@ -108,24 +142,30 @@ def fingerprint(model: ModelFolder) -> str:
             entry = weights[name].entries[name]
             digest.update(f"{name}:{entry.dtype}:{entry.shape};".encode())
             digest.update(weights[name].raw(name))
-    for name in TOKENIZER_FILES:
-        file = model.transformer / name
-        if file.is_file():
-            digest.update(file.read_bytes())
-            break
+    digest.update(_tokenizer_bytes(model))
     return digest.hexdigest()[:32]
 
 
-def read_json(file: Path, *, required_by: str | None = None) -> dict[str, Any]:
-    """The object in a JSON file; an absent file is empty unless something requires it."""
-    if not file.is_file():
-        if required_by:
-            raise InvalidModel(f"{file.parent} has no {file.name}, which {required_by} needs")
-        return {}
-    value = _parse_json(file)
-    if not isinstance(value, dict):
-        raise InvalidModel(f"{file} holds a {type(value).__name__}, and a JSON object was expected")
-    return value
+def _settled(spec: EncoderSpec) -> dict[str, Any]:
+    """The spec's values without empty prompts: newer programs add them, and they say nothing."""
+    values = spec.to_dict()
+    values["prompts"] = {name: prompt for name, prompt in spec.prompts.items() if prompt}
+    if spec.default_prompt not in values["prompts"]:
+        values["default_prompt"] = None
+    return values
+
+
+def _tokenizer_bytes(model: ModelFolder) -> bytes:
+    """The tokenizer, however its JSON is laid out; gemel ignores the truncation and padding in it."""
+    file = model.transformer / "tokenizer.json"
+    if file.is_file():
+        tokenizer = read_json(file)
+        kept = {key: value for key, value in tokenizer.items() if key not in ("truncation", "padding")}
+        return json.dumps(kept, sort_keys=True).encode()
+    settings = {key: model.tokenizer_config.get(key) for key in VOCABULARY_SETTINGS}
+    present = (model.transformer / name for name in TOKENIZER_FILES if (model.transformer / name).is_file())
+    vocabulary = next(present, None)
+    return json.dumps(settings).encode() + (vocabulary.read_bytes() if vocabulary else b"")
 
 
 def read_licence(folder: Path) -> str | None:
@@ -142,7 +182,7 @@ def read_licence(folder: Path) -> str | None:
 
 
 def _existing_folder(folder: str | Path) -> Path:
-    folder = Path(folder).expanduser()
+    folder = Path(folder).expanduser().absolute()  # so that a later os.chdir changes nothing
     if not folder.is_dir():
         raise ModelNotFound(f"there is no model folder {str(folder)!r}")
     if (folder / UNFINISHED).exists():
@@ -168,7 +208,7 @@ def _read_modules(folder: Path) -> ModelFolder:
             continue
         file = path / "config.json"
         dense = dialects.parse_dense(read_json(file, required_by="a Dense module"), str(file))
-        dense_files.extend(_dense_weights(path, dense))
+        dense_files.append(_dense_weights(path, dense, folder))
         tail.append(dense)
     model = _assemble(folder, modules[0][1], pooling, tuple(tail), tuple(dense_files))
     if width is not None and width != model.spec.hidden_size:
@@ -179,26 +219,34 @@ def _read_modules(folder: Path) -> ModelFolder:
 
 
 def _module_list(file: Path) -> list[tuple[str, Path]]:
-    modules = _parse_json(file)
+    modules = fields.parse_json(file)
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise InvalidModel(f"{file} holds something else, and a list of modules (type, path) was expected")
     found = []
-    for module in modules if isinstance(modules, list) else []:
-        kind = str(module.get("type", "")).rsplit(".", 1)[-1]
-        path = (file.parent / str(module.get("path", ""))).resolve()
-        if not path.is_relative_to(file.parent.resolve()):
-            raise InvalidModel(f"{file} points outside of its folder: {module['path']!r}")
+    for module in modules:
+        name, part = fields.text(module, "type", str(file)), fields.text(module, "path", str(file)) or ""
+        kind = (name or "").rsplit(".", 1)[-1]
+        if not _is_inside(part, file.parent):
+            raise InvalidModel(f"{file} points outside of its folder: {part!r}; a folder in it was expected")
         if kind not in ("Transformer", "Pooling", "Dense", "Normalize"):
             raise InvalidModel(
-                f"{file} has the module {module.get('type')!r}; "
-                "gemel knows Transformer, Pooling, Dense, Normalize"
+                f"{file} has the module {name!r}; gemel knows Transformer, Pooling, Dense, Normalize"
             )
-        found.append((kind, file.parent / str(module.get("path", ""))))
+        found.append((kind, file.parent / part))
     return found
 
 
-def _dense_weights(path: Path, dense: Dense) -> tuple[Path, ...]:
-    (file,) = find_weights(path)
-    check_shapes(WeightFile.open(file), dense.tensor_shapes())
-    return (file,)
+def _is_inside(part: str, folder: Path) -> bool:
+    # What cannot be printed, such as NUL or half a surrogate pair, would be a ValueError of the path itself.
+    return part.isprintable() and (folder / part).resolve().is_relative_to(folder.resolve())
+
+
+def _dense_weights(path: Path, dense: Dense, root: Path) -> Path:
+    files = find_weights(path, root)
+    if len(files) != 1:
+        raise InvalidModel(f"{path} holds its weights in {len(files)} files, and one was expected for Dense")
+    check_shapes(WeightFile.open(files[0]), dense.tensor_shapes())
+    return files[0]
 
 
 def _assemble(
@@ -211,16 +259,17 @@ def _assemble(
 ) -> ModelFolder:
     config = read_json(transformer / "config.json", required_by="a transformer")
     settings, tokenizer_config = _transformer_settings(transformer, task="feature-extraction")
-    own = _own_settings(folder / OWN_SETTINGS)
+    settings_file = folder / "config_sentence_transformers.json"
+    _check_tokenizer(transformer, folder, config)
     spec = EncoderSpec(
         hidden_size=_hidden_size(config, transformer),
-        max_tokens=dialects.max_tokens(settings, tokenizer_config, config),
-        lowercase=bool(settings.get("do_lower_case", False)),
-        pooling=replace(pooling, include_special_tokens=own.get("include_special_tokens", True)),
+        max_tokens=dialects.max_tokens(settings, tokenizer_config, config, transformer),
+        lowercase=settings.get("do_lower_case") is True,
+        pooling=replace(pooling, include_special_tokens=_includes_special_tokens(folder / OWN_SETTINGS)),
         tail=tail,
-        **dialects.parse_model_settings(read_json(folder / "config_sentence_transformers.json")),
+        **dialects.parse_model_settings(read_json(settings_file), str(settings_file)),
     )
-    files = find_weights(transformer)
+    files = find_weights(transformer, folder)
     open_weights(files)
     return ModelFolder(
         folder, transformer, config, tokenizer_config, spec, files, dense_files, names_its_pooling
@@ -234,47 +283,60 @@ def _transformer_settings(folder: Path, task: str) -> tuple[dict[str, Any], dict
     return settings, read_json(folder / "tokenizer_config.json")
 
 
-def _own_settings(file: Path) -> dict[str, Any]:
+def _includes_special_tokens(file: Path) -> bool:
     own = read_json(file)
     unknown = sorted(set(own) - {"include_special_tokens"})
     if unknown:
         raise InvalidModel(
             f"{file} has the unknown key {unknown[0]!r}; the known key is include_special_tokens"
         )
-    return own
+    return fields.flag(own, "include_special_tokens", str(file), default=True)
+
+
+def _check_tokenizer(folder: Path, root: Path, config: Mapping[str, Any]) -> None:
+    if (folder / "tokenizer.json").is_file():
+        return
+    if not (folder / "vocab.txt").is_file() or config.get("model_type") not in WORDPIECE_FAMILIES:
+        raise InvalidModel(f"{folder} has no tokenizer.json; make one with: gemel convert {root} NEW_FOLDER")
 
 
 def _hidden_size(config: Mapping[str, Any], folder: Path) -> int:
+    file = folder / "config.json"
     for key in ("hidden_size", "dim", "d_model", "n_embd"):
-        if isinstance(config.get(key), int):
-            return int(config[key])
-    raise InvalidModel(f"{folder / 'config.json'} names no hidden_size")
+        size = fields.integer(config, key, str(file))
+        if size is not None:
+            return size
+    raise InvalidModel(f"{file} names no hidden_size")
 
 
-def _is_classifier(config: Mapping[str, Any]) -> bool:
-    return any("ForSequenceClassification" in name for name in config.get("architectures") or ())
+def _classifier(config: Mapping[str, Any], folder: Path) -> str | None:
+    names = fields.texts(config, "architectures", str(folder / "config.json"))
+    return next((name for name in names if "ForSequenceClassification" in name), None)
 
 
-def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    names = config.get("id2label") or {str(i): str(i) for i in range(config.get("num_labels", 2))}
-    return tuple(names[key] for key in sorted(names, key=int))
+def _labels(config: Mapping[str, Any], file: str) -> tuple[str, ...]:
+    names = fields.text_table(config, "id2label", file)
+    if not names:
+        n_labels = fields.integer(config, "num_labels", file, most=MOST_LABELS)
+        return tuple(str(label) for label in range(2 if n_labels is None else n_labels))
+    if set(names) != {str(label) for label in range(len(names))}:
+        raise fields.wrong(config, "id2label", file, f"a text for each number from 0 to {len(names) - 1}")
+    return tuple(names[str(label)] for label in range(len(names)))
 
 
 def _reranker_activation(folder: Path, config: Mapping[str, Any], n_labels: int) -> str:
     """One label is a score between 0 and 1 unless the folder says otherwise."""
-    saved = read_json(folder / "config_sentence_transformers.json")
+    file, saved_file = str(folder / "config.json"), folder / "config_sentence_transformers.json"
     dotted = (
-        saved.get("activation_fn")
-        or (config.get("sentence_transformers") or {}).get("activation_fn")
-        or config.get("sbert_ce_default_activation_function")
+        fields.text(read_json(saved_file), "activation_fn", str(saved_file))
+        or fields.text(fields.table(config, "sentence_transformers", file), "activation_fn", file)
+        or fields.text(config, "sbert_ce_default_activation_function", file)
     )
     if dotted is None:
         return "sigmoid" if n_labels == 1 else "identity"
-    return dialects.activation_name(str(dotted))
-
-
-def _parse_json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InvalidModel(f"{file} is not valid JSON ({error}): get the folder again") from None
+    activation = dialects.activation_name(dotted)
+    if activation not in ACTIVATIONS:
+        raise InvalidModel(
+            f"{folder} names the unknown activation {dotted!r}; gemel knows {', '.join(ACTIVATIONS)}"
+        )
+    return activation

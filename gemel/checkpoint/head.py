@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.checkpoint import fields
 from gemel.checkpoint.weights import SINGLE_FILE, read_weights
 from gemel.errors import InvalidModel
 
@@ -45,11 +46,12 @@ def read_head(folder: Path) -> Head | None:
     place = folder / HEAD_FOLDER
     if not place.is_dir():
         return None
-    try:
-        config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-        kind, parts, labels = config["kind"], config["concatenation"], config["labels"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidModel(f"{place} is damaged ({error}): train or get the model again") from None
+    file = place / "config.json"
+    config = fields.read_json(file, required_by="a head")
+    kind, parts = fields.text(config, "kind", str(file)), fields.texts(config, "concatenation", str(file))
+    if kind is None or not parts:
+        raise InvalidModel(f"{file} lacks a kind or a concatenation: train or get the model again")
     if not (place / SINGLE_FILE).is_file():
         raise InvalidModel(f"{place} has no {SINGLE_FILE}: train or get the model again")
-    return Head(kind, tuple(parts), read_weights((place / SINGLE_FILE,)), tuple(labels))
+    labels = fields.texts(config, "labels", str(file))
+    return Head(kind, parts, read_weights((place / SINGLE_FILE,)), labels)

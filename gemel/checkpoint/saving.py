@@ -15,11 +15,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.checkpoint import dialects
-from gemel.checkpoint.folder import OWN_SETTINGS, UNFINISHED, ModelFolder, RerankerFolder, read_licence
+from gemel.checkpoint.folder import (
+    OWN_SETTINGS,
+    TOKENIZER_FILES,
+    UNFINISHED,
+    ModelFolder,
+    RerankerFolder,
+    read_licence,
+)
 from gemel.checkpoint.head import Head, write_head
 from gemel.checkpoint.spec import Dense
 from gemel.checkpoint.weights import SINGLE_FILE
-from gemel.errors import InvalidInput, WriteFailed
+from gemel.errors import GemelError, InvalidInput, WriteFailed
 from gemel.version import VERSION
 
 Tensors = Mapping[str, npt.NDArray[Any]]
@@ -34,6 +41,8 @@ TOKENIZER_FILE_NAMES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
+# One of these stands in everything that gemel may replace: a model folder or a training checkpoint.
+OWN_MARKS = ("modules.json", "config.json", "state.json")
 
 
 def save_encoder_folder(
@@ -88,21 +97,36 @@ def save_reranker_folder(
 @contextmanager
 def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
     """A folder to fill, which takes the target's place only when everything in it is on disk."""
-    if target.exists() and not overwrite and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInput(f"{target} exists already: choose another name, or pass overwrite=True")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
+    from safetensors import SafetensorError
+
+    folder: Path | None = None
     try:
+        _check_free(target, overwrite)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
         (folder / UNFINISHED).touch()
         yield folder
         _open_to_others(folder)
         _flush(folder)
         (folder / UNFINISHED).unlink()
         _take_the_place_of(folder, target)
-    except OSError as error:
+    except GemelError:  # some are OSErrors too, and say already what went wrong
+        raise
+    except (OSError, SafetensorError) as error:
         raise WriteFailed(f"{target} could not be written ({error}); nothing was changed") from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
+    """Refuse to replace what is not asked to be replaced, and what is not a model."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not overwrite:
+        raise InvalidInput(f"{target} exists already: choose another name, or pass overwrite=True")
+    if not any((target / mark).is_file() for mark in OWN_MARKS):
+        raise InvalidInput(f"{target} is not a model folder and holds other things; name another")
 
 
 def _take_the_place_of(folder: Path, target: Path) -> None:
@@ -110,13 +134,24 @@ def _take_the_place_of(folder: Path, target: Path) -> None:
         folder.rename(target)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-    target.rename(old / "model")
     try:
+        target.rename(old / "model")
         folder.rename(target)
-    except OSError:
-        (old / "model").rename(target)
+    except BaseException:
+        if not target.exists():
+            _put_back(old / "model", target)
+        shutil.rmtree(old, ignore_errors=True)
         raise
-    shutil.rmtree(old)
+    shutil.rmtree(old, ignore_errors=True)  # the new folder stands: litter is no reason to call it a failure
+
+
+def _put_back(kept: Path, target: Path) -> None:
+    try:
+        kept.rename(target)
+    except OSError as error:
+        raise WriteFailed(
+            f"{target} could not be replaced ({error}); the old folder is kept as {kept}"
+        ) from error
 
 
 def _open_to_others(folder: Path) -> None:
@@ -143,12 +178,24 @@ def _write_transformer(
     config: Mapping[str, Any] | None = None,
 ) -> None:
     _write_tensors(folder / SINGLE_FILE, weights)
-    _write_json(folder / "config.json", config or model.config)
+    _write_json(folder / "config.json", _with_dtype(config or model.config, weights))
     limit = model.spec.max_tokens if isinstance(model, ModelFolder) else model.max_tokens
     _write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
     for name in TOKENIZER_FILE_NAMES:
         if (model.transformer / name).is_file():
             shutil.copyfile(model.transformer / name, folder / name)
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        raise WriteFailed(
+            f"{model.transformer}, where the model came from, holds no tokenizer any more: put it back and "
+            "save again; nothing was changed"
+        )
+
+
+def _with_dtype(config: Mapping[str, Any], weights: Tensors) -> dict[str, Any]:
+    """The config with the type that is written: a float16 source's would make others compute in halves."""
+    if any(array.dtype.kind == "f" and array.dtype != np.float32 for array in weights.values()):
+        return dict(config)
+    return {**{key: value for key, value in config.items() if key != "torch_dtype"}, "dtype": "float32"}
 
 
 def _write_tensors(file: Path, tensors: Tensors) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from gemel.checkpoint import fields
 from gemel.errors import InvalidModel
 
 SINGLE_FILE = "model.safetensors"
@@ -60,7 +62,8 @@ class WeightFile:
             try:
                 header = json.loads(file.read(header_size))
                 entries = dict(_entries(header, data_start=8 + header_size))
-            except (ValueError, KeyError, TypeError) as error:
+                _check_order(entries, data_start=8 + header_size)
+            except (ValueError, RecursionError) as error:
                 raise InvalidModel(
                     f"{path} has a damaged safetensors header ({error}): get it again"
                 ) from None
@@ -88,22 +91,43 @@ class WeightFile:
         return array.copy()
 
 
-def _entries(header: Mapping[str, Any], data_start: int) -> Iterator[tuple[str, TensorEntry]]:
+def _entries(header: Any, data_start: int) -> Iterator[tuple[str, TensorEntry]]:
+    if not isinstance(header, dict):
+        raise ValueError(f"it holds a {type(header).__name__}, and a JSON object was expected")
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("__metadata__ is not an object of texts")
     for name, value in header.items():
-        if name == "__metadata__":
-            continue
-        start, end = value["data_offsets"]
-        entry = TensorEntry(value["dtype"], tuple(value["shape"]), data_start + start, data_start + end)
-        if entry.dtype not in _DTYPES:
-            raise ValueError(f"tensor {name!r} has the unknown type {entry.dtype!r}")
-        n_bytes = int(np.prod(entry.shape, dtype=np.int64)) * np.dtype(_DTYPES[entry.dtype]).itemsize
-        if not 0 <= start <= end or end - start != n_bytes:
-            raise ValueError(f"tensor {name!r} of shape {entry.shape} cannot fill {end - start} bytes")
-        yield name, entry
+        value = value if isinstance(value, dict) else {}
+        dtype, shape, offsets = value.get("dtype"), value.get("shape"), value.get("data_offsets")
+        if not isinstance(dtype, str) or dtype not in _DTYPES:
+            raise ValueError(f"tensor {name!r} has the unknown type {dtype!r}")
+        if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
+            raise ValueError(f"tensor {name!r} has the shape {shape!r} and the offsets {offsets!r}")
+        start, end = offsets
+        if end - start != math.prod(shape) * np.dtype(_DTYPES[dtype]).itemsize:
+            raise ValueError(f"tensor {name!r} of shape {tuple(shape)} cannot fill {end - start} bytes")
+        yield name, TensorEntry(dtype, tuple(shape), data_start + start, data_start + end)
 
 
-def find_weights(folder: Path) -> tuple[Path, ...]:
-    """The safetensors files of a folder, one or several shards; a pickle is refused."""
+def _are_counts(values: Any) -> TypeGuard[list[int]]:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _check_order(entries: Mapping[str, TensorEntry], data_start: int) -> None:
+    """Tensors stand end to end, as the format demands: none overlap, and nothing hides between them."""
+    position = data_start
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].start, item[1].end)):
+        if entry.start != position:
+            raise ValueError(f"tensor {name!r} starts at byte {entry.start:,}, and {position:,} was expected")
+        position = entry.end
+
+
+def find_weights(folder: Path, root: Path | None = None) -> tuple[Path, ...]:
+    """The safetensors files of a folder, one or several shards; a pickle is refused.
+
+    `root` is the whole model's folder: converting a part of a model would lose its pooling.
+    """
     if (folder / SINGLE_FILE).is_file():
         return (folder / SINGLE_FILE,)
     if (folder / SHARD_INDEX).is_file():
@@ -112,17 +136,19 @@ def find_weights(folder: Path) -> tuple[Path, ...]:
         if (folder / pickle).exists():
             raise InvalidModel(
                 f"{folder} holds its weights in a pickle ({pickle}), which can run code when it is opened; "
-                f"make a safe copy with: gemel convert {folder} NEW_FOLDER"
+                f"make a safe copy with: gemel convert {root or folder} NEW_FOLDER"
             )
     raise InvalidModel(f"{folder} has no {SINGLE_FILE}: the weights are missing, get the folder again")
 
 
 def _shards(folder: Path) -> tuple[Path, ...]:
-    index = json.loads((folder / SHARD_INDEX).read_text(encoding="utf-8"))
-    names = sorted(set(index.get("weight_map", {}).values()))
+    file = folder / SHARD_INDEX
+    names = sorted(set(fields.text_table(fields.read_json(file), "weight_map", str(file)).values()))
+    if not names:
+        raise InvalidModel(f"{file} has no weight_map, and the shard of each tensor was expected")
     for name in names:
-        if Path(name).name != name or not (folder / name).is_file():
-            raise InvalidModel(f"{folder / SHARD_INDEX} names {name!r}, which is not in the folder")
+        if not name.isprintable() or Path(name).name != name or not (folder / name).is_file():
+            raise InvalidModel(f"{file} names {name!r}, which is not in the folder")
     return tuple(folder / name for name in names)
 
 
@@ -137,10 +163,15 @@ def read_weights(files: tuple[Path, ...]) -> dict[str, npt.NDArray[Any]]:
 
 
 def check_shapes(weights: WeightFile, expected: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse a file that lacks a tensor or has it in another shape, naming both shapes."""
+    """Refuse a file that lacks a tensor, has it in another shape or has one too many, naming it."""
     for name, shape in expected.items():
         if name not in weights.entries:
             raise InvalidModel(f"{weights.path} lacks the tensor {name!r} of shape {shape}")
         found = weights.entries[name].shape
         if found != shape:
             raise InvalidModel(f"{weights.path}: tensor {name!r} has shape {found}, expected {shape}")
+    for name in sorted(set(weights.entries) - set(expected)):
+        raise InvalidModel(
+            f"{weights.path} has the tensor {name!r}, which its config.json has no place for; "
+            f"expected {', '.join(expected)}"
+        )

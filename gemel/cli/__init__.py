@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -54,6 +55,9 @@ def gemel(debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0 done, 1 failed, 2 called wrongly."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What the terminal cannot show is written as JSON would escape it, not as a traceback.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_exit_code(arguments))
 
 

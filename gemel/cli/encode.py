@@ -66,6 +66,8 @@ def command(source: str, output: str | None, **choices: Any) -> None:
     to_file = output not in (None, "-")
     if to_file:
         format_of(Path(str(output)))
+    elif choices["overwrite"] or choices["restart"] or choices["dtype"] != "float32":
+        raise click.UsageError("--overwrite, --restart and --dtype go with -o FILE")
     n_rows = texts.count_rows()  # a flaw in the input is told before a model is loaded
     encoder = load_encoder(choices["model"], device=choices["device"], on_truncate=choices["on_truncate"])
     if choices["prompt"]:

@@ -78,6 +78,8 @@ def _scores(encoder: Encoder, pairs: list[tuple[str, str]], measure: str) -> lis
 
 
 def _pairs_of_rows(a: str, b: str, column: str) -> Iterator[tuple[str, str]]:
+    if a == b == "-":
+        raise InvalidInput("standard input can be read only once; give a file for A or for B")
     left, right = (_source(file, column).records() for file in (a, b))
     for row, (first, second) in enumerate(zip_longest(left, right)):
         if first is None or second is None:

@@ -44,6 +44,7 @@ class Layout:
     dtype: DType
     format: str
     keeps_ids: bool
+    settings: str = ""  # what else moves a vector, such as the prompt
 
     @property
     def row_bytes(self) -> int:

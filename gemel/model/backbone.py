@@ -10,35 +10,45 @@ from typing import Any
 
 import numpy.typing as npt
 import torch
+import transformers
 from transformers.utils import logging as transformers_logging
 
+from gemel.checkpoint import ModelFolder
 from gemel.errors import InvalidInput, InvalidModel
 
 # BERT's own pooler sits on top of the last layer; no pooling of ours reads it.
 UNUSED_PARTS = ("pooler.",)
+ENCODERS_ALONE = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 
 
 def load_transformer(
-    auto_class: Any, folder: Path, *, new_parts: tuple[str, ...] = (), **settings: Any
+    auto_class: Any, folder: Path, *, with_new_head: bool = False, **settings: Any
 ) -> torch.nn.Module:
-    """The folder's transformer in float32; only `new_parts` may be absent from its weights."""
-    with _quiet_transformers():
-        model, report = auto_class.from_pretrained(
-            folder,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-            **settings,
-        )
+    """The folder's transformer in float32; nothing but a new head may be absent from its weights."""
+    try:
+        with _quiet_transformers():
+            model, report = auto_class.from_pretrained(
+                folder,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+                **settings,
+            )
+    except Exception as error:  # what a damaged or unknown config makes transformers raise is open-ended
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InvalidModel(f"{folder} cannot be opened by transformers ({reason})") from error
     for name, found, expected in sorted(report["mismatched_keys"]):
         raise InvalidModel(
             f"{folder}: tensor {name!r} has shape {tuple(found)}, expected {tuple(expected)} by config.json"
         )
-    may_lack = UNUSED_PARTS + new_parts
-    missing = sorted(name for name in report["missing_keys"] if not name.startswith(may_lack))
+    prefix = f"{model.base_model_prefix}." if with_new_head else ""
+    unused = tuple(prefix + part for part in UNUSED_PARTS)
+    missing = sorted(
+        name for name in report["missing_keys"] if name.startswith(prefix) and not name.startswith(unused)
+    )
     if missing:
         raise InvalidModel(
             f"{folder}: the weights lack the tensor {missing[0]!r} ({len(missing)} missing in all), so the "
@@ -46,6 +56,26 @@ def load_transformer(
         )
     module: torch.nn.Module = model.eval()
     return module
+
+
+def load_backbone(folder: ModelFolder, attention: str | None) -> torch.nn.Module:
+    """The transformer of a sentence encoder; of an encoder-decoder, the encoder."""
+    name = ENCODERS_ALONE.get(str(folder.config.get("model_type")))
+    auto_class = getattr(transformers, name) if name else transformers.AutoModel
+    return load_transformer(auto_class, folder.transformer, attn_implementation=attention)
+
+
+@contextmanager
+def without_dropout(model: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while, so that a model in training gives its true vectors."""
+    was_training = model.training
+    if was_training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if was_training:
+            model.train()
 
 
 def choose_device(name: str | None) -> torch.device:

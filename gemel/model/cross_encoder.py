@@ -16,14 +16,13 @@ from transformers import AutoModelForSequenceClassification
 from gemel.checkpoint import ModelFolder, RerankerFolder, save_reranker_folder
 from gemel.contracts import checked_pairs, checked_texts
 from gemel.errors import InvalidInput, TruncationWarning
-from gemel.model.backbone import accepts, arrays_of, choose_device, load_transformer
+from gemel.model.backbone import accepts, arrays_of, choose_device, load_transformer, without_dropout
 from gemel.model.batches import length_sorted_batches, padded
 from gemel.model.tail import ACTIVATIONS
 from gemel.progress import progress_bar
 from gemel.tokens import Ids, PairTokenizer
 
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
-NEW_HEAD = ("classifier.", "pre_classifier.", "score.", "pooler.", "bert.pooler.")
 
 
 class CrossEncoder(nn.Module):
@@ -44,7 +43,7 @@ class CrossEncoder(nn.Module):
         model = load_transformer(
             AutoModelForSequenceClassification,
             folder.transformer,
-            new_parts=NEW_HEAD,
+            with_new_head=True,
             num_labels=len(names),
             id2label=names,
             label2id={name: index for index, name in names.items()},
@@ -96,7 +95,8 @@ class CrossEncoder(nn.Module):
         ids, types, n_truncated = self.tokenizer.pieces(pairs) if pairs else ([], [], 0)
         if n_truncated:
             warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
-        with torch.inference_mode(), progress_bar(len(pairs), "score", show_progress, "pairs") as bar:
+        bar_of = progress_bar(len(pairs), "score", show_progress, "pairs")
+        with torch.inference_mode(), without_dropout(self), bar_of as bar:
             for rows in length_sorted_batches([len(sequence) for sequence in ids], self.device):
                 batch = self.batch([ids[row] for row in rows], [types[row] for row in rows])
                 scores[rows] = self.activation(self(**batch)).cpu().numpy()

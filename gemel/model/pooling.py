@@ -5,10 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+MEANS = ("mean", "mean_sqrt_len", "weightedmean")
 
-def pool(tokens: Tensor, mask: Tensor, modes: tuple[str, ...]) -> Tensor:
-    """(batch, tokens, dim) and a 0/1 mask (batch, tokens) into (batch, dim x modes)."""
-    return torch.cat([_POOLERS[mode](tokens, mask) for mode in modes], dim=-1)
+
+def pool(tokens: Tensor, mask: Tensor, modes: tuple[str, ...], mean_mask: Tensor | None = None) -> Tensor:
+    """(batch, tokens, dim) and a 0/1 mask (batch, tokens) into (batch, dim x modes).
+
+    `mean_mask` is the mask of the means alone, where these leave out tokens that other modes need.
+    """
+    masks = {mode: mask if mean_mask is None or mode not in MEANS else mean_mask for mode in modes}
+    return torch.cat([_POOLERS[mode](tokens, masks[mode]) for mode in modes], dim=-1)
 
 
 def pooling_mask(attention: Tensor, n_skipped_first: int, n_skipped_last: int) -> Tensor:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
 
 from gemel.checkpoint import (
     OFFSET_POSITIONS,
@@ -25,7 +24,7 @@ from gemel.checkpoint import (
 )
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
-from gemel.model.backbone import arrays_of, choose_device, load_transformer
+from gemel.model.backbone import arrays_of, choose_device, load_backbone, without_dropout
 from gemel.model.batches import PaddedBatch, length_sorted_batches, padded
 from gemel.model.packing import ATTENTION, PACKABLE, PackedBatch, pack
 from gemel.model.pooling import pool, pooling_mask
@@ -50,7 +49,7 @@ class SentenceEncoder(nn.Module):
         self.on_truncate = checked_on_truncate(on_truncate)
         self._packs = folder.config.get("model_type") in PACKABLE
         attention = ATTENTION if self._packs else None
-        self.backbone = load_transformer(AutoModel, folder.transformer, attn_implementation=attention)
+        self.backbone = load_backbone(folder, attention)
         self.tail = Tail(folder.spec)
         self.tail.load([read_weights((file,)) for file in folder.dense_files])
         self.tokenizer = TextTokenizer(
@@ -85,6 +84,11 @@ class SentenceEncoder(nn.Module):
     def fingerprint(self) -> str:
         """The fingerprint of the folder that the weights came from."""
         return self.folder.fingerprint
+
+    @property
+    def settings(self) -> str:
+        """What moves a vector besides the model: the prompt, and whether long texts are read whole."""
+        return f"prompt {self.prompt!r}, long texts {'whole' if self.on_truncate == 'chunk' else 'cut'}"
 
     @property
     def device(self) -> torch.device:
@@ -133,9 +137,14 @@ class SentenceEncoder(nn.Module):
         """One vector a text, as a stream: the texts may come from a generator of any length."""
         if isinstance(texts, str):
             checked_texts(texts)
-        remaining = iter(texts)
+        remaining, n_before = iter(texts), 0
         while window := list(islice(remaining, STREAM_WINDOW)):
-            yield from self.encode(window, show_progress=False)
+            try:
+                vectors = self.encode(window, show_progress=False)
+            except InvalidInput as error:
+                raise InvalidInput(f"{error} (text 0 is text {n_before} of the stream)") from None
+            yield from vectors
+            n_before += len(window)
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """How many tokens each text has, special ones and prompt included, before any cut."""
@@ -173,7 +182,8 @@ class SentenceEncoder(nn.Module):
         pooled_dim = self.spec.hidden_size * len(self.spec.pooling.modes)
         sums = None if pieces.one_each else np.zeros((pieces.n_texts, pooled_dim), np.float32)
         lengths = [len(ids) for ids in pieces.ids]
-        with torch.inference_mode(), progress_bar(len(lengths), "encode", show_progress) as bar:
+        bar_of = progress_bar(len(lengths), "encode", show_progress)
+        with torch.inference_mode(), without_dropout(self), bar_of as bar:
             for rows in length_sorted_batches(lengths, self.device):
                 pooled = self._pooled(self.batch([pieces.ids[row] for row in rows]))
                 if sums is None:
@@ -188,24 +198,24 @@ class SentenceEncoder(nn.Module):
                 vectors[:] = self.tail(merged)[:, : self.dim].cpu().numpy()
 
     def _pooled(self, batch: TokenBatch) -> Tensor:
-        skipped = self._skipped_tokens()
-        pooled = torch.cat(
-            [
-                pool(tokens, pooling_mask(attention, *skipped), self.spec.pooling.modes)
-                for tokens, attention in batch.blocks(self.backbone)
-            ]
-        )
-        return pooled if batch.restore is None else pooled[batch.restore]
+        n_prompt, n_first, n_last = self._skipped_tokens()
+        pooled = []
+        for tokens, attention in batch.blocks(self.backbone):
+            mask = pooling_mask(attention, n_prompt, 0)
+            mean_mask = pooling_mask(attention, max(n_prompt, n_first), n_last)
+            pooled.append(pool(tokens, mask, self.spec.pooling.modes, mean_mask))
+        joined = torch.cat(pooled)
+        return joined if batch.restore is None else joined[batch.restore]
 
-    def _skipped_tokens(self) -> tuple[int, int]:
-        """How many tokens at the start and at the end of a text the pooling leaves out."""
+    def _skipped_tokens(self) -> tuple[int, int, int]:
+        """Tokens that the pooling leaves out: the prompt for all modes, the special ones for the means."""
         pooling, tokenizer = self.spec.pooling, self.tokenizer
-        first = last = 0
-        if not pooling.include_special_tokens:
-            first, last = len(tokenizer.prefix), len(tokenizer.suffix)
+        n_prompt = n_first = n_last = 0
         if not pooling.include_prompt and self.prompt:
-            first = len(tokenizer.prefix) + tokenizer.prompt_tokens(self.prompt)
-        return first, last
+            n_prompt = len(tokenizer.prefix) + tokenizer.prompt_tokens(self.prompt)
+        if not pooling.include_special_tokens:
+            n_first, n_last = len(tokenizer.prefix), len(tokenizer.suffix)
+        return n_prompt, n_first, n_last
 
     def _copy(self, **changes: Any) -> SentenceEncoder:
         other = copy.copy(self)

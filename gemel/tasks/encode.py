@@ -59,7 +59,12 @@ def encode_file(
     """Write one vector a text to `output`, in the format of its suffix, or continue a run that broke off."""
     options, path = options or EncodeOptions(), Path(output)
     layout = Layout(
-        encoder.fingerprint, encoder.dim, options.dtype, format_of(path), source.id_column is not None
+        fingerprint=encoder.fingerprint,
+        dim=encoder.dim,
+        dtype=options.dtype,
+        format=format_of(path),
+        keeps_ids=source.id_column is not None,
+        settings=getattr(encoder, "settings", ""),
     )
     _check_pair(source, path, layout)
     with VectorWriter(path, layout, overwrite=options.overwrite, restart=options.restart) as writer:

@@ -49,8 +49,9 @@ def draw_curves(metrics: list[dict[str, Any]], title: str, target: Path) -> list
     return files
 
 
-def _smoothed(values: np.ndarray[Any, Any], window: int = 9) -> np.ndarray[Any, Any]:
-    """A running mean that is shorter at both ends, so that it starts and ends with the curve."""
+def _smoothed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A running mean over a tenth of the curve, shorter at both ends so that it starts and ends with it."""
+    window = max(1, len(values) // 10)
     return np.array(
         [values[max(0, i - window // 2) : i + window // 2 + 1].mean() for i in range(len(values))]
     )

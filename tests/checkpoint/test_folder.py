@@ -22,23 +22,6 @@ from gemel.checkpoint.folder import UNFINISHED
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound, WriteFailed
 
 
-@pytest.fixture
-def folder(tiny_bert: Path, tmp_path: Path) -> Path:
-    """A Sentence-Transformers folder with a Dense layer, free to be damaged."""
-    target = tmp_path / "model"
-    plain = read_encoder_folder(tiny_bert)
-    spec = plain.spec.__class__(
-        hidden_size=32,
-        max_tokens=20,
-        pooling=Pooling(("cls", "mean")),
-        tail=(Dense(64, 8), Normalise()),
-        prompts={"query": "the "},
-    )
-    dense = {"linear.weight": np.ones((8, 64), np.float32), "linear.bias": np.zeros(8, np.float32)}
-    save_encoder_folder(target, plain.with_spec(spec), read_weights(plain.weight_files), [dense])
-    return target
-
-
 def test_a_plain_transformer_gets_mean_pooling(tiny_bert: Path) -> None:
     model = read_encoder_folder(tiny_bert)
     assert model.spec.pooling == Pooling(("mean",))

@@ -101,6 +101,72 @@ def test_encode_one_refuses_a_list(encoder: SentenceEncoder) -> None:
         encoder.encode_one(["a"])  # type: ignore[arg-type]
 
 
+def test_a_model_in_training_gives_its_true_vectors(tiny_bert: Path) -> None:
+    encoder = open_encoder(tiny_bert)
+    expected = encoder.encode(["the man sleeps"])
+    encoder.train()
+    np.testing.assert_array_equal(encoder.encode(["the man sleeps"]), expected)
+    assert encoder.training
+
+
+def test_the_class_token_stays_when_the_mean_leaves_special_tokens_out(tiny_bert: Path) -> None:
+    pooling = Pooling(("cls", "mean"), include_special_tokens=False)
+    both = open_encoder(tiny_bert, pooling=pooling).encode(["the man sleeps"])
+    cls = open_encoder(tiny_bert, pooling=Pooling(("cls",))).encode(["the man sleeps"])
+    mean = open_encoder(tiny_bert, pooling=Pooling(("mean",), include_special_tokens=False))
+    np.testing.assert_allclose(both[:, :32], cls, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(both[:, 32:], mean.encode(["the man sleeps"]), rtol=1e-5, atol=1e-6)
+
+
+def test_a_prompt_can_be_left_out_of_the_mean(tiny_bert: Path) -> None:
+    prompts = {"query": "the red "}
+    pooling = Pooling(("mean",), include_prompt=False)
+    encoder = open_encoder(tiny_bert, prompts=prompts, pooling=pooling).with_prompt("query")
+    batch = encoder.batch(encoder.tokenizer.pieces(["the red dog sleeps"]).ids)
+    with torch.inference_mode():
+        ((tokens, _),) = batch.blocks(encoder.backbone)
+    expected = tokens[0, 3:].mean(0).numpy()  # behind [CLS] the red
+    np.testing.assert_allclose(encoder.encode_one("dog sleeps"), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_encoder_of_an_encoder_decoder_is_opened(tiny_bert: Path, tmp_path: Path) -> None:
+    import shutil
+
+    import transformers
+
+    config = transformers.T5Config(
+        vocab_size=400, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    torch.manual_seed(0)
+    transformers.T5EncoderModel(config).save_pretrained(tmp_path / "t5")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tiny_bert / name, tmp_path / "t5" / name)
+    vectors = open_encoder(tmp_path / "t5").encode(["the man", "a dog sleeps", ""])
+    assert vectors.shape == (3, 32)
+    assert np.isfinite(vectors).all()
+
+
+def test_what_transformers_cannot_open_is_told_in_one_sentence(tiny_bert: Path, tmp_path: Path) -> None:
+    open_encoder(tiny_bert).save(tmp_path / "m")
+    config = read_json(tmp_path / "m" / "config.json")
+    for changes in ({"model_type": "unheard-of"}, {"num_attention_heads": 5}, {"hidden_act": "magic"}):
+        write_json(tmp_path / "m" / "config.json", {**config, **changes})
+        with pytest.raises(InvalidModel, match="cannot be opened by transformers"):
+            open_encoder(tmp_path / "m")
+
+
+def test_a_bad_text_in_a_stream_is_placed(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gemel.model.sentence_encoder.STREAM_WINDOW", 10)
+    texts: list[object] = ["the"] * 25
+    texts[23] = None
+    with pytest.raises(InvalidInput, match=r"text 3 is None.*text 0 is text 20 of the stream"):
+        list(encoder.encode_iter(texts))  # type: ignore[arg-type]
+
+
+def test_it_introduces_itself_in_one_line(encoder: SentenceEncoder) -> None:
+    assert "dim=32, max_tokens=40, pooling='mean', engine='torch'" in repr(encoder)
+
+
 def test_a_stream_gives_the_vectors_of_the_list(encoder: SentenceEncoder) -> None:
     texts = sentences(50, seed=5)
     streamed = np.stack(list(encoder.encode_iter(text for text in texts)))

@@ -311,3 +311,12 @@ def test_stdin_streams_to_json_lines_window_by_window(monkeypatch: pytest.Monkey
     objects = [json.loads(line) for line in "".join(written).splitlines()]
     assert [o["id"] for o in objects] == [0, 1, 2]
     np.testing.assert_array_equal(np.array([o["embedding"] for o in objects], np.float32), vectors_of(3))
+
+
+def test_another_prompt_cannot_continue_a_run(tmp_path: Path) -> None:
+    source, output = TextSource(save_texts(tmp_path / "in.txt", 60)), tmp_path / "out.npy"
+    break_off(source, output, after=30)
+    prompted = HashEncoder()
+    prompted.settings = "prompt 'query: ', long texts cut"  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInput, match=r"with settings '', and this run has \"prompt 'query: '"):
+        encode_file(prompted, source, output, options=SMALL)
