@@ -51,7 +51,16 @@ READER_ARGUMENTS = (
     "processor_kwargs",
 )
 # Architectures whose position ids start after the padding id, so that fewer positions hold tokens.
-OFFSET_POSITIONS = ("roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer")
+OFFSET_POSITIONS = (
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "camembert",
+    "mpnet",
+    "longformer",
+    "roberta-prelayernorm",
+    "data2vec-text",
+)
 NO_LIMIT = 1_000_000  # tokenizer configs say "no limit" with numbers like 1e30
 DEFAULT_MAX_TOKENS = 512
 
@@ -166,7 +175,8 @@ def _tokenizer_limit(tokenizer_config: Json, file: str) -> int | None:
 
 
 def _positions(config: Json, file: str) -> int | None:
-    positions = fields.integer(config, "max_position_embeddings", file)
+    key = "max_position_embeddings" if "max_position_embeddings" in config else "n_positions"
+    positions = fields.integer(config, key, file)
     if positions is None or config.get("model_type") not in OFFSET_POSITIONS:
         return positions
     padding = fields.integer({"pad_token_id": 1, **config}, "pad_token_id", file, least=0)

@@ -302,7 +302,7 @@ def _check_tokenizer(folder: Path, root: Path, config: Mapping[str, Any]) -> Non
 
 def _hidden_size(config: Mapping[str, Any], folder: Path) -> int:
     file = folder / "config.json"
-    for key in ("hidden_size", "dim", "d_model", "n_embd"):
+    for key in ("hidden_size", "dim", "d_model", "n_embd", "emb_dim"):
         size = fields.integer(config, key, str(file))
         if size is not None:
             return size
