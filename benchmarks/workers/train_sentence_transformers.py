@@ -46,7 +46,8 @@ for line in sys.stdin:
     dataset = Dataset.from_dict(
         {"sentence1": given["first"], "sentence2": given["second"], "label": given["labels"]}
     )
-    model = SentenceTransformer(job["model"], device="cpu")
+    # As stored it might be float16, which a CPU computes at a crawl; gemel trains in float32 too.
+    model = SentenceTransformer(job["model"], device="cpu", model_kwargs={"dtype": "float32"})
     loss = SoftmaxLoss(model, model.get_embedding_dimension(), num_labels=3)
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
