@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.checkpoint import WORDPIECE_FAMILIES
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel
 
@@ -23,7 +24,6 @@ Ids = npt.NDArray[np.int32]
 PART_CHARACTERS = 100_000
 TEXTS_AT_ONCE = 4_096
 WINDOW_OVERLAP = 1 / 8  # of neighbouring windows, when a long text is read in chunks
-WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
 BERT_TOKENIZERS = tuple(
     f"{family}Tokenizer{kind}"
     for family in ("Bert", "DistilBert", "Electra", "MPNet")

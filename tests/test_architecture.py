@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "progress": set(),
     "similarity": set(),
     "checkpoint": set(),
-    "tokens": set(),
+    "tokens": {"checkpoint"},
     "data": set(),
     "model": {"checkpoint", "tokens"},
     "loading": {"checkpoint", "model", "tasks"},

@@ -2,6 +2,7 @@
 
 from gemel.checkpoint.dialects import OFFSET_POSITIONS
 from gemel.checkpoint.folder import (
+    WORDPIECE_FAMILIES,
     ModelFolder,
     RerankerFolder,
     read_encoder_folder,
@@ -16,6 +17,7 @@ from gemel.checkpoint.weights import WeightFile, read_weights
 __all__ = [
     "OFFSET_POSITIONS",
     "POOLING_MODES",
+    "WORDPIECE_FAMILIES",
     "Dense",
     "EncoderSpec",
     "Head",

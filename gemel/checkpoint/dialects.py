@@ -175,7 +175,7 @@ def _tokenizer_limit(tokenizer_config: Json, file: str) -> int | None:
 
 
 def _positions(config: Json, file: str) -> int | None:
-    key = "max_position_embeddings" if "max_position_embeddings" in config else "n_positions"
+    key = "n_positions" if config.get("model_type") == "gpt2" else "max_position_embeddings"
     positions = fields.integer(config, key, file)
     if positions is None or config.get("model_type") not in OFFSET_POSITIONS:
         return positions

@@ -91,7 +91,7 @@ def test_cut_sentences_are_counted_on_standard_error(sets: Path, tiny_bert: Path
         content = (sets / each.file).read_text("utf-8")
         (tmp_path / each.file).write_text(content.replace("\n", "\nthe" + " dog" * 90 + " ", 1), "utf-8")
     done = run(tiny_bert, "--data", tmp_path)
-    assert "sentences were longer than the model reads and were cut" in done.stderr
+    assert "longer than 40 tokens and cut" in done.stderr
 
 
 def test_what_is_missing_is_told_in_one_line(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
