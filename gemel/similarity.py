@@ -168,15 +168,22 @@ def _row_dots(a: _Floats, b: _Floats) -> _Floats:
     return dots
 
 
+def _products(a: _Floats, b: _Floats) -> _Floats:
+    # The rows are finite; BLAS may still flag what it computes in the unused lanes of a register.
+    with np.errstate(all="ignore"):
+        products: _Floats = a @ b.T
+    return products
+
+
 def _rough_dot(a: Vectors, b: Vectors) -> Scores:
-    scores: Scores = a @ b.T
+    scores: Scores = _products(a, b)
     return scores
 
 
 def _rough_euclidean(a: Vectors, b: Vectors) -> Scores:
     left, right = a.astype(np.float64), b.astype(np.float64)
     scale = _row_dots(left, left)[:, None] + _row_dots(right, right)
-    squares = scale - 2 * (left @ right.T)
+    squares = scale - 2 * _products(left, right)
     distances = np.sqrt(np.maximum(squares, 0))
     # Close rows cancel to noise, below zero even: there the differences themselves are summed.
     first, second = np.nonzero(squares <= 1e-7 * scale)

@@ -7,7 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from stand_ins import ToyEncoder, make_tiny_model
+
+# A busy machine is no failure; and what CI finds, it finds again.
+settings.register_profile("gemel", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("gemel")
 
 
 @pytest.fixture
