@@ -102,21 +102,24 @@ def _write(
         dtype=choices["dtype"], overwrite=choices["overwrite"], restart=choices["restart"]
     )
     began = time.perf_counter()
-    done: list[int] = []
+    is_first = True
     with progress_bar(n_rows, "encode") as bar:
 
         def show(rows: int) -> None:
-            if not done and rows:
+            nonlocal is_first
+            if is_first and rows:
                 bar.initial = rows  # so that the pace is that of this run
                 click.echo(f"gemel: continuing after the {rows:,} rows of an earlier run", err=True)
-            done.append(rows)
+            is_first = False
             bar.update(rows - bar.n)
 
         try:
             summary = encode_file(encoder, texts, output, options=settings, on_progress=show)
         except KeyboardInterrupt:
-            kept = f"{done[-1]:,} rows are kept in {output}.partial" if done and done[-1] else "no rows yet"
-            click.echo(f"gemel: {kept}; the same command continues", err=True)
+            if Path(f"{output}.partial").exists():
+                click.echo(
+                    f"gemel: what is done is kept in {output}.partial; the same command continues", err=True
+                )
             raise
     line = {
         "output": str(summary.output),

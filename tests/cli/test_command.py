@@ -66,7 +66,7 @@ def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tm
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate()
     assert process.returncode == 130
-    assert "rows are kept in" in errors.decode()
+    assert "what is done is kept in" in errors.decode()
     assert "stopped" in errors.decode()
     assert not (tmp_path / "v.npy").exists()
     report = json.loads(run(*command).stdout)
