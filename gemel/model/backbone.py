@@ -54,6 +54,8 @@ def load_transformer(
             f"{folder}: the weights lack the tensor {missing[0]!r} ({len(missing)} missing in all), so the "
             "model would be partly random; get the folder again"
         )
+    if not with_new_head and any(name.startswith(UNUSED_PARTS) for name in report["missing_keys"]):
+        model.pooler = None  # a random one would be saved with the model, and change its fingerprint
     module: torch.nn.Module = model.eval()
     return module
 

@@ -284,6 +284,17 @@ def test_a_missing_tensor_is_never_made_up(tiny_bert: Path, tmp_path: Path) -> N
         open_encoder(tmp_path / "m")
 
 
+def test_a_pooler_that_the_weights_lack_is_not_made_up(tiny_bert: Path, tmp_path: Path) -> None:
+    open_encoder(tiny_bert).save(tmp_path / "m")
+    file = tmp_path / "m" / "model.safetensors"
+    weights = {name: value for name, value in load_file(file).items() if not name.startswith("pooler.")}
+    save_file(weights, file, metadata={"format": "pt"})
+    encoder = open_encoder(tmp_path / "m")
+    encoder.save(tmp_path / "again")
+    assert set(load_file(tmp_path / "again" / "model.safetensors")) == set(weights)
+    assert open_encoder(tmp_path / "again").fingerprint == encoder.fingerprint
+
+
 def test_a_tokenizer_of_another_model_is_noticed(tiny_bert: Path, tmp_path: Path) -> None:
     open_encoder(tiny_bert).save(tmp_path / "m")
     tokenizer = read_json(tmp_path / "m" / "tokenizer.json")
