@@ -27,6 +27,15 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+def step_without_dropout(folder: Path, name: str) -> torch.nn.Module:
+    """A step whose loss has no noise but that of the batches."""
+    step = step_for(folder, name)
+    for module in step.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return step
+
+
 def snapshot(step: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: value.detach().clone() for name, value in step.named_parameters()}
 
@@ -58,7 +67,7 @@ def test_frozen_parts_stay_as_they_are(tiny_bert: Path, tmp_path: Path) -> None:
 
 
 def test_training_lowers_the_loss(tiny_bert: Path, tmp_path: Path) -> None:
-    step = step_for(tiny_bert, "contrastive")
+    step = step_without_dropout(tiny_bert, "contrastive")
     config = TrainConfig(epochs=40, batch_size=15, learning_rate=3e-3)
     train(step, examples_of("triplets"), tmp_path / "run", config, show_progress=False)
     losses = [line["loss"] for line in MetricsFile(tmp_path / "run" / "metrics.jsonl").read()]
@@ -74,10 +83,7 @@ def test_the_learning_rate_warms_up_and_decays() -> None:
 def test_accumulated_batches_are_one_large_batch(tiny_bert: Path, tmp_path: Path) -> None:
     weights = []
     for batch_size, accumulate in ((12, 1), (3, 4)):
-        step = step_for(tiny_bert, "cosine")
-        for module in step.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = 0.0
+        step = step_without_dropout(tiny_bert, "cosine")
         config = TrainConfig(batch_size=batch_size, accumulate=accumulate, max_steps=3, learning_rate=1e-3)
         output = tmp_path / f"run-{accumulate}"
         train(step, examples_of("scored pairs"), output, config, show_progress=False)
@@ -184,7 +190,7 @@ def test_a_disk_that_fills_during_a_checkpoint_leaves_the_last_good_one(
 
 
 def test_the_softmax_head_is_saved_and_usable(tiny_bert: Path, tmp_path: Path) -> None:
-    step = step_for(tiny_bert, "softmax")
+    step = step_without_dropout(tiny_bert, "softmax")
     config = TrainConfig(epochs=30, batch_size=12, learning_rate=5e-3)
     examples = examples_of("classified pairs", n=24)
     result = train(step, examples, tmp_path / "run", config, show_progress=False)
