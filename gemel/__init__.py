@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         TruncationWarning,
         WriteFailed,
     )
-    from gemel.loading import load_encoder, load_pair_classifier, load_reranker
+    from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
 
@@ -48,6 +48,7 @@ _HOMES = {
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
+    "load_trainable": "loading",
     "manhattan": "similarity",
     "top_k": "similarity",
     "top_pairs": "similarity",
@@ -75,6 +76,7 @@ __all__ = [
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",
+    "load_trainable",
     "manhattan",
     "top_k",
     "top_pairs",

@@ -6,20 +6,26 @@ import hashlib
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gemel.checkpoint import ModelFolder, read_encoder_folder, read_head, read_reranker_folder
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
 if TYPE_CHECKING:
-    from gemel.model import CrossEncoder, SentenceEncoder
+    from gemel.engine import EngineSettings
+    from gemel.model import SentenceEncoder
+    from gemel.pair_scorer import PairScorer
     from gemel.tasks.classify import PairClassifier
+    from gemel.text_encoder import TextEncoder
 
+PRECISIONS = ("int8", "float32")
+MOST_THREADS = 4096
 HUB_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 DEFAULT_ORGANISATION = "sentence-transformers"
 # Weights, configuration and vocabulary: what a model folder is. Pickles and exports stay on the hub.
@@ -71,28 +77,100 @@ DEFAULT_MODEL = DEFAULT_WEIGHTS.model
 def load_encoder(
     name: str | Path | None = None,
     *,
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    revision: str | None = None,
+    max_tokens: int | None = None,
+    on_truncate: OnTruncate = "warn",
+) -> TextEncoder:
+    """A sentence encoder from a folder, the hub or its cache; with no name, the default model.
+
+    On a processor the native engine computes, in int8 unless precision="float32" is asked for. Other
+    devices, and architectures that the engine does not know, are served by torch, in float32.
+    """
+    folder = _encoder_folder(name, revision, max_tokens)
+    settings = _engine_settings(folder.config, precision, device, threads)
+    if settings is None:
+        from gemel.model import SentenceEncoder
+
+        return SentenceEncoder(folder, device=device, on_truncate=on_truncate)
+    from gemel.engine import NativeEncoder
+
+    return NativeEncoder(folder, settings, on_truncate=on_truncate)
+
+
+def load_trainable(
+    name: str | Path | None = None,
+    *,
     device: str | None = None,
     revision: str | None = None,
     max_tokens: int | None = None,
     on_truncate: OnTruncate = "warn",
 ) -> SentenceEncoder:
-    """A sentence encoder from a folder, the hub or its cache; with no name, the default model."""
-    folder = read_encoder_folder(resolve(name, revision=revision))
-    if max_tokens is not None:
-        folder = _limited(folder, max_tokens)
+    """The same sentence encoder with weights that torch can train."""
     from gemel.model import SentenceEncoder
 
+    folder = _encoder_folder(name, revision, max_tokens)
     return SentenceEncoder(folder, device=device, on_truncate=on_truncate)
 
 
 def load_reranker(
-    name: str | Path, *, device: str | None = None, revision: str | None = None
-) -> CrossEncoder:
-    """A cross-encoder from a folder, the hub or its cache."""
+    name: str | Path,
+    *,
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    revision: str | None = None,
+) -> PairScorer:
+    """A cross-encoder from a folder, the hub or its cache; the engine is chosen as for `load_encoder`."""
     folder = read_reranker_folder(resolve(name, revision=revision))
-    from gemel.model import CrossEncoder
+    settings = _engine_settings(folder.config, precision, device, threads)
+    if settings is None:
+        from gemel.model import CrossEncoder
 
-    return CrossEncoder(folder, device=device)
+        return CrossEncoder(folder, device=device)
+    from gemel.engine import NativeReranker
+
+    return NativeReranker(folder, settings)
+
+
+def _encoder_folder(name: str | Path | None, revision: str | None, max_tokens: int | None) -> ModelFolder:
+    folder = read_encoder_folder(resolve(name, revision=revision))
+    return folder if max_tokens is None else _limited(folder, max_tokens)
+
+
+def _engine_settings(
+    config: Mapping[str, Any], precision: str | None, device: str | None, threads: int | None
+) -> EngineSettings | None:
+    """How the native engine shall compute, or None where torch has to."""
+    from gemel import _native
+    from gemel.engine import EngineSettings, family_of
+
+    if precision not in (None, *PRECISIONS):
+        raise InvalidInput(f"precision={precision!r} is unknown; choose from {', '.join(PRECISIONS)}")
+    n_threads = _native.usable_cores() if threads is None else _checked_threads(threads)
+    if device not in (None, "cpu") or (device is None and _has_accelerator()):
+        return None
+    if family_of(config) is None:
+        if precision == "int8":
+            raise InvalidInput(
+                f"the native engine does not know the architecture {config.get('model_type')!r}, and only it "
+                "computes in int8; leave precision out"
+            )
+        return None
+    return EngineSettings(precision or "int8", "", n_threads)
+
+
+def _checked_threads(threads: Any) -> int:
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise InvalidInput(f"threads={threads!r} was given; choose from 1 to {MOST_THREADS}")
+    return threads
+
+
+def _has_accelerator() -> bool:
+    """Whether a graphics card is there and torch could use it; asked without importing torch."""
+    return Path("/dev/nvidiactl").exists() and importlib.util.find_spec("torch") is not None
 
 
 def load_pair_classifier(name: str | Path, *, device: str | None = None) -> PairClassifier:

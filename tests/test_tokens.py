@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_ins import read_json, sentences, write_json
 
-import gemel.tokens
+import gemel.tokens.texts
 from gemel.checkpoint import read_encoder_folder
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.tokens import PairTokenizer, TextTokenizer
@@ -57,7 +57,7 @@ def test_refusing_long_texts_names_the_first(tokenizer: TextTokenizer) -> None:
 
 @given(n_tokens=st.integers(0, 500), size=st.integers(1, 60))
 def test_windows_cover_every_token_and_overlap_by_an_eighth(n_tokens: int, size: int) -> None:
-    windows = list(gemel.tokens._windows(n_tokens, size))
+    windows = list(gemel.tokens.texts._windows(n_tokens, size))
     covered = {token for start, end in windows for token in range(start, end)}
     assert covered == set(range(n_tokens))
     assert all(end - start == size for start, end in windows[:-1])
@@ -119,7 +119,7 @@ def test_a_huge_text_read_in_parts_gives_the_ids_of_the_whole(
     tokenizer = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
     texts = ["  ".join(sentences(20, seed)) + " \n\t  " for seed in range(5)] + ["x" * 5_000, " " * 900]
     whole = [tokenizer._contents([text], None)[0].tolist() for text in texts]
-    monkeypatch.setattr(gemel.tokens, "PART_CHARACTERS", 64)
+    monkeypatch.setattr(gemel.tokens.texts, "PART_CHARACTERS", 64)
     assert [tokenizer._contents([text], None)[0].tolist() for text in texts] == whole
 
 

@@ -12,7 +12,7 @@ from gemel.checkpoint.folder import (
 from gemel.checkpoint.head import Head, read_head
 from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
-from gemel.checkpoint.weights import WeightFile, read_weights
+from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
 
 __all__ = [
     "OFFSET_POSITIONS",
@@ -26,6 +26,7 @@ __all__ = [
     "Pooling",
     "RerankerFolder",
     "WeightFile",
+    "open_weights",
     "read_encoder_folder",
     "read_head",
     "read_licence",

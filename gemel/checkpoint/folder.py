@@ -21,6 +21,7 @@ OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 # Architectures whose tokenizer can be made of vocab.txt alone.
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
+GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
 # Written anew by every program that saves a config, and without influence on an encoder's vectors. The
 # keys are forbidden, not allowed: an architecture's key that a list of allowed ones forgot would make two
@@ -85,6 +86,14 @@ class RerankerFolder:
     lowercase: bool = False
     activation: str = "sigmoid"
     labels: tuple[str, ...] = field(default=("0",))
+
+    @property
+    def gives_types(self) -> bool:
+        """Whether the model was trained with token types: transformers' generic tokenizers leave them out."""
+        names = self.tokenizer_config.get("model_input_names")
+        if names is not None:
+            return "token_type_ids" in names
+        return self.tokenizer_config.get("tokenizer_class") not in GENERIC_TOKENIZERS
 
 
 def read_encoder_folder(folder: str | Path) -> ModelFolder:

@@ -82,6 +82,13 @@ class WeightFile:
             return memoryview(b"")
         return np.memmap(self.path, np.uint8, "r", entry.start, (entry.end - entry.start,)).data
 
+    def view(self, name: str) -> npt.NDArray[np.float32]:
+        """A tensor as float32; where it is stored so, its pages are those of the file."""
+        entry = self.entries[name]
+        if entry.dtype != "F32":
+            return np.ascontiguousarray(self.read(name), np.float32)
+        return np.frombuffer(self.raw(name), np.float32).reshape(entry.shape)
+
     def read(self, name: str) -> npt.NDArray[Any]:
         """A tensor as an array of its own."""
         entry = self.entries[name]

@@ -16,6 +16,7 @@ from gemel.version import VERSION
 
 # verb -> the module of its command; a verb's module is imported only when it is used.
 VERBS = {
+    "bench": "bench",
     "classify": "classify",
     "convert": "convert",
     "demo": "demo",

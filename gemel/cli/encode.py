@@ -16,7 +16,7 @@ from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
     from gemel.data.texts import TextSource
-    from gemel.model import SentenceEncoder
+    from gemel.text_encoder import TextEncoder
 
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 
@@ -40,7 +40,7 @@ INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
 @click.option("--prompt", metavar="NAME", help="One of the model's prompts, such as query.")
 @options.on_truncate
-@options.device
+@options.compute
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--restart", is_flag=True, help="Discard what an interrupted run has left, and begin anew.")
 def command(source: str, output: str | None, **choices: Any) -> None:
@@ -69,7 +69,13 @@ def command(source: str, output: str | None, **choices: Any) -> None:
     elif choices["overwrite"] or choices["restart"] or choices["dtype"] != "float32":
         raise click.UsageError("--overwrite, --restart and --dtype go with -o FILE")
     n_rows = texts.count_rows()  # a flaw in the input is told before a model is loaded
-    encoder = load_encoder(choices["model"], device=choices["device"], on_truncate=choices["on_truncate"])
+    encoder = load_encoder(
+        choices["model"],
+        device=choices["device"],
+        precision=choices["precision"],
+        threads=choices["threads"],
+        on_truncate=choices["on_truncate"],
+    )
     if choices["prompt"]:
         encoder = encoder.with_prompt(choices["prompt"])
     with one_truncation_report():
@@ -79,7 +85,7 @@ def command(source: str, output: str | None, **choices: Any) -> None:
             _stream(encoder, texts, n_rows)
 
 
-def _stream(encoder: SentenceEncoder, texts: TextSource, n_rows: int | None) -> None:
+def _stream(encoder: TextEncoder, texts: TextSource, n_rows: int | None) -> None:
     from gemel.tasks.encode import stream_jsonl
 
     shows = sys.stderr.isatty() and not sys.stdout.isatty()
@@ -94,7 +100,7 @@ def _stream(encoder: SentenceEncoder, texts: TextSource, n_rows: int | None) -> 
 
 
 def _write(
-    encoder: SentenceEncoder, texts: TextSource, output: str, n_rows: int | None, choices: dict[str, Any]
+    encoder: TextEncoder, texts: TextSource, output: str, n_rows: int | None, choices: dict[str, Any]
 ) -> None:
     from gemel.tasks.encode import EncodeOptions, encode_file
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,9 +32,9 @@ TASKS = ("sts",)
     help="What to measure: sts is STS12 to STS16, STSb and SICK-R.",
 )
 @click.option("--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA]")
-@options.device
+@options.compute
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
-def command(models: tuple[str, ...], tasks: str, data: str | None, device: str | None, as_json: bool) -> None:
+def command(models: tuple[str, ...], tasks: str, data: str | None, as_json: bool, **compute: Any) -> None:
     """Measure how well the similarities of each MODEL agree with those that people gave.
 
     The table has Spearman's correlation of cosines with gold scores, times 100, as the Sentence-BERT paper
@@ -55,7 +55,7 @@ def command(models: tuple[str, ...], tasks: str, data: str | None, device: str |
     as_lines = as_json or not sys.stdout.isatty()
     rows = []
     for number, model in enumerate(models, 1):
-        scores = _evaluate(model, sets, device, f"{number}/{len(models)} {model}")
+        scores = _evaluate(model, sets, compute, f"{number}/{len(models)} {model}")
         rows.append([model, *(f"{100 * each.score:.2f}" for each in scores)])
         for each in scores if as_lines else ():
             click.echo(json.dumps({"model": model, "task": tasks, **each.to_dict()}, ensure_ascii=False))
@@ -63,13 +63,13 @@ def command(models: tuple[str, ...], tasks: str, data: str | None, device: str |
         click.echo(format_table(["model", *(each.name for each in scores)], rows))
 
 
-def _evaluate(model: str, sets: Sequence[StsData], device: str | None, title: str) -> list[Scores]:
+def _evaluate(model: str, sets: Sequence[StsData], compute: dict[str, Any], title: str) -> list[Scores]:
     from gemel.evaluate.sts import average_of, evaluate_sts
     from gemel.loading import load_encoder
 
     click.echo(f"gemel: {title}: {sum(len(each.pairs) for each in sets):,} pairs", err=True)
     began = time.perf_counter()
-    encoder = load_encoder(model, device=device)
+    encoder = load_encoder(model, **compute)
     with one_truncation_report():
         scores = evaluate_sts(encoder, sets)
     scores.append(average_of(scores))

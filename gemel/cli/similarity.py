@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,8 +37,8 @@ PAIRS_AT_ONCE = 4_096
     help="Distances are negated: larger is always more similar.",
 )
 @options.model
-@options.device
 @options.on_truncate
+@options.compute
 def command(
     a: str,
     b: str,
@@ -46,8 +46,8 @@ def command(
     column: str,
     measure: str,
     model: str | None,
-    device: str | None,
     on_truncate: OnTruncate,
+    **compute: Any,
 ) -> None:
     """Print how similar the texts A and B are.
 
@@ -60,7 +60,7 @@ def command(
 
     if not files and Path(a).is_file() and Path(b).is_file():
         click.echo("gemel: both are names of files; to compare what is in them, add --files", err=True)
-    encoder = load_encoder(model, device=device, on_truncate=on_truncate)
+    encoder = load_encoder(model, on_truncate=on_truncate, **compute)
     pairs = _pairs_of_rows(a, b, column) if files else iter([(a, b)])
     with one_truncation_report():
         while batch := list(islice(pairs, PAIRS_AT_ONCE)):

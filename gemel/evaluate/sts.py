@@ -95,7 +95,7 @@ def evaluate_sts(encoder: Encoder, data: Sequence[StsData] | None = None) -> lis
             n_pairs=len(each.pairs),
             data_hash=each.data_hash,
             fingerprint=encoder.fingerprint,
-            engine=str(getattr(encoder, "engine", type(encoder).__name__)),
+            engine=_engine_of(encoder),
         )
         for each in sets
     ]
@@ -169,3 +169,9 @@ def _correlations(
         metrics[f"spearman_{measure}"] = spearman(similarities, gold)
         metrics[f"pearson_{measure}"] = pearson(similarities, gold)
     return metrics
+
+
+def _engine_of(encoder: Encoder) -> str:
+    """What computes, and how exactly."""
+    engine = str(getattr(encoder, "engine", type(encoder).__name__))
+    return f"{engine} {getattr(encoder, 'precision', '')}".rstrip()

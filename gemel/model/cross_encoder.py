@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from gemel.checkpoint import ModelFolder, RerankerFolder, save_reranker_folder
-from gemel.contracts import checked_pairs, checked_texts
-from gemel.errors import InvalidInput, TruncationWarning
 from gemel.model.backbone import accepts, arrays_of, choose_device, load_transformer, without_dropout
 from gemel.model.batches import length_sorted_batches, padded
 from gemel.model.tail import ACTIVATIONS
+from gemel.pair_scorer import PairScorer, Scores
 from gemel.progress import progress_bar
-from gemel.tokens import Ids, PairTokenizer
-
-GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
+from gemel.tokens import Ids
 
 
-class CrossEncoder(nn.Module):
+class CrossEncoder(nn.Module, PairScorer):
     """Text pairs into scores, with torch; the weights can be trained."""
 
     engine = "torch"
+    precision = "float32"
 
     def __init__(self, folder: RerankerFolder, *, device: str | None = None) -> None:
         super().__init__()
@@ -66,49 +61,25 @@ class CrossEncoder(nn.Module):
         return encoder
 
     def _open(self, folder: RerankerFolder, transformer: nn.Module, device: str | None) -> None:
-        self.folder = folder
+        self._open_pairs(folder)
         self.transformer = transformer
         self.activation = ACTIVATIONS[folder.activation]()
-        self.tokenizer = PairTokenizer(
-            folder.transformer, folder.config, lowercase=folder.lowercase, max_tokens=folder.max_tokens
-        )
-        self._wants_types = accepts(transformer, "token_type_ids") and _gives_types(folder.tokenizer_config)
+        self._wants_types = accepts(transformer, "token_type_ids") and folder.gives_types
         self.to(choose_device(device))
         self.eval()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What each score stands for."""
-        return self.folder.labels
 
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.transformer.parameters()).device
 
-    def score(
-        self, pairs: Sequence[tuple[str, str]], *, show_progress: bool | None = None
-    ) -> npt.NDArray[np.float32]:
-        """One score a pair (n,), or one a label (n, labels); larger is better."""
-        pairs = checked_pairs(pairs)
-        scores = np.zeros((len(pairs), len(self.labels)), np.float32)
-        ids, types, n_truncated = self.tokenizer.pieces(pairs) if pairs else ([], [], 0)
-        if n_truncated:
-            warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
-        bar_of = progress_bar(len(pairs), "score", show_progress, "pairs")
+    def _score(self, ids: list[Ids], types: list[Ids], scores: Scores, show_progress: bool | None) -> None:
+        bar_of = progress_bar(len(ids), "score", show_progress, "pairs")
         with torch.inference_mode(), without_dropout(self), bar_of as bar:
             for rows in length_sorted_batches([len(sequence) for sequence in ids], self.device):
                 batch = self.batch([ids[row] for row in rows], [types[row] for row in rows])
                 scores[rows] = self.activation(self(**batch)).cpu().numpy()
                 bar.update(len(rows))
-        return scores[:, 0] if len(self.labels) == 1 else scores
-
-    def rank(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The rows of the texts, the best fit for the query first."""
-        if len(self.labels) != 1:
-            raise InvalidInput(f"ranking needs one score a pair; this model gives {', '.join(self.labels)}")
-        scores = self.score([(query, text) for text in checked_texts(texts)])
-        return np.argsort(-scores, kind="stable")
 
     def forward(self, **batch: Tensor) -> Tensor:
         """Token ids, mask and types (batch, tokens) into raw scores (batch, labels), with gradients."""
@@ -124,11 +95,3 @@ class CrossEncoder(nn.Module):
         input_ids, mask = padded(ids, int(self.folder.config.get("pad_token_id") or 0), self.device)
         batch = {"input_ids": input_ids, "attention_mask": mask}
         return {**batch, "token_type_ids": padded(types, 0, self.device)[0]} if self._wants_types else batch
-
-
-def _gives_types(tokenizer_config: Mapping[str, Any]) -> bool:
-    """Whether the model was trained with token types: transformers' generic tokenizers leave them out."""
-    names = tokenizer_config.get("model_input_names")
-    if names is not None:
-        return "token_type_ids" in names
-    return tokenizer_config.get("tokenizer_class") not in GENERIC_TOKENIZERS

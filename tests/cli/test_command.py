@@ -15,7 +15,7 @@ import pytest
 import torch
 from stand_ins import sentences
 
-from gemel import load_encoder
+from gemel import load_encoder, load_trainable
 from gemel.cli import VERBS
 
 GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()"]
@@ -130,14 +130,14 @@ def test_models_describes_a_folder(tiny_bert: Path) -> None:
 
 def test_convert_makes_a_safe_copy_of_a_pickle(tiny_bert: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
-    encoder = load_encoder(tiny_bert)
+    encoder = load_trainable(tiny_bert)
     encoder.save(old)
     (old / "model.safetensors").unlink()
     torch.save(encoder.backbone.state_dict(), old / "pytorch_model.bin")
     assert "gemel convert" in run("models", old, check=1).stderr
     report = json.loads(run("convert", old, tmp_path / "new").stdout)
     assert report["converted"] == ["pytorch_model.bin"]
-    again = load_encoder(tmp_path / "new")
+    again = load_trainable(tmp_path / "new")
     np.testing.assert_array_equal(again.encode(["the man"]), encoder.encode(["the man"]))
 
 

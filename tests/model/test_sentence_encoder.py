@@ -156,7 +156,7 @@ def test_what_transformers_cannot_open_is_told_in_one_sentence(tiny_bert: Path, 
 
 
 def test_a_bad_text_in_a_stream_is_placed(encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gemel.model.sentence_encoder.STREAM_WINDOW", 10)
+    monkeypatch.setattr("gemel.text_encoder.STREAM_WINDOW", 10)
     texts: list[object] = ["the"] * 25
     texts[23] = None
     with pytest.raises(InvalidInput, match=r"text 3 is None.*text 0 is text 20 of the stream"):

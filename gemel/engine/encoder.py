@@ -1,0 +1,170 @@
+"""The encoder that runs on the native engine: no torch, no padding, the same bits in every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemel import _native
+from gemel.checkpoint import Dense, ModelFolder, read_weights, save_encoder_folder
+from gemel.contracts import OnTruncate, Vectors
+from gemel.engine.assembly import Assembly, EngineSettings
+from gemel.errors import InvalidInput
+from gemel.progress import progress_bar
+from gemel.text_encoder import TextEncoder
+from gemel.tokens import Pieces
+
+WINDOW = 2_048  # texts that are tokenised at once, while the window before them is encoded
+
+
+class NativeEncoder(TextEncoder):
+    """Texts into vectors, on this machine's processor."""
+
+    engine = "native"
+
+    def __init__(
+        self, folder: ModelFolder, settings: EngineSettings, *, on_truncate: OnTruncate = "warn"
+    ) -> None:
+        self._open_texts(folder, on_truncate)
+        self.precision = settings.precision
+        self._settings = settings
+        self._open_engine()
+
+    def _open_engine(self) -> None:
+        folder = self.folder
+        assembly = Assembly(folder.transformer, folder.config, folder.weight_files, self._settings)
+        self._engine = assembly.build()
+        self._operations = assembly.operations_per_token
+        _add_tail(self._engine, folder)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens the folder anew: weights are not sent."""
+        return {name: value for name, value in vars(self).items() if name != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open_engine()
+
+    def _twin(self) -> NativeEncoder:
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __repr__(self) -> str:
+        pooling = "+".join(self.spec.pooling.modes)
+        return (
+            f"NativeEncoder({str(self.folder.path)!r}, dim={self.dim}, max_tokens={self.spec.max_tokens}, "
+            f"pooling={pooling!r}, engine='native', precision={self.precision!r}, "
+            f"instruction_set={self.instruction_set!r}, threads={self.n_threads})"
+        )
+
+    @property
+    def instruction_set(self) -> str:
+        """Which of the engine's kernels compute."""
+        return self._engine.instruction_set
+
+    @property
+    def n_threads(self) -> int:
+        """How many threads compute."""
+        return self._engine.n_threads
+
+    @property
+    def operations_per_token(self) -> int:
+        """Multiplications and additions of the matrix products for one token."""
+        return self._operations
+
+    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+        """Write a model folder that gemel, Sentence-Transformers and most servers open, in full precision."""
+        weights = read_weights(self.folder.weight_files)
+        dense = [read_weights((file,)) for file in self.folder.dense_files]
+        save_encoder_folder(target, self.folder, weights, dense, overwrite=overwrite)
+
+    def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
+        """Fill in the vectors; a text that occurs several times is encoded once."""
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        distinct = texts if len(places) == len(texts) else list(places)
+        found = vectors if distinct is texts else np.empty((len(distinct), self.dim), np.float32)
+        try:
+            cut = self._encode_distinct(distinct, found, show_progress)
+        except InvalidInput:
+            self.tokenizer.pieces(
+                texts, self.prompt, self.on_truncate
+            )  # the same error, naming the text given
+            raise
+        if distinct is texts:
+            return len(cut)
+        rows = np.fromiter((places[text] for text in texts), np.int64, len(texts))
+        np.take(found, rows, axis=0, out=vectors)
+        return int(np.isin(rows, cut).sum())
+
+    def _encode_distinct(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> list[int]:
+        """Fill in the vectors; which texts were cut."""
+        cut: list[int] = []
+        with progress_bar(len(texts), "encode", show_progress) as bar:
+            for start, pieces in self._tokenised(texts):
+                rows = vectors[start : start + pieces.n_texts]
+                if pieces.owners is None:
+                    self._run(pieces, "finished", rows)
+                else:
+                    self._engine.finish(self._merged(pieces), rows)
+                cut += [start + row for row in pieces.cut]
+                bar.update(pieces.n_texts)
+        return cut
+
+    def _tokenised(self, texts: list[str]) -> Iterator[tuple[int, Pieces]]:
+        """Windows of texts as token ids, each made while the one before it is encoded."""
+
+        def tokenise(start: int) -> Pieces:
+            return self.tokenizer.pieces(texts[start : start + WINDOW], self.prompt, self.on_truncate)
+
+        if len(texts) <= WINDOW:
+            yield 0, tokenise(0)
+            return
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(tokenise, 0)
+            for start in range(0, len(texts), WINDOW):
+                pieces = coming.result()
+                if start + WINDOW < len(texts):
+                    coming = ahead.submit(tokenise, start + WINDOW)
+                yield start, pieces
+
+    def _merged(self, pieces: Pieces) -> Vectors:
+        """Of texts in several pieces, the mean of the pooled pieces by token count."""
+        pooled_dim = self.spec.hidden_size * len(self.spec.pooling.modes)
+        assert pieces.owners is not None
+        assert pieces.weights is not None
+        pooled = np.empty((len(pieces.owners), pooled_dim), np.float32)
+        self._run(pieces, "pooled", pooled)
+        sums = np.zeros((pieces.n_texts, pooled_dim), np.float32)
+        np.add.at(sums, pieces.owners, pooled * pieces.weights[:, None])
+        total = np.bincount(pieces.owners, pieces.weights, pieces.n_texts).astype(np.float32)
+        merged: Vectors = sums / total[:, None]
+        return merged
+
+    def _run(self, pieces: Pieces, result: str, out: Vectors) -> None:
+        self._check_vocabulary(int(pieces.flat.max()))
+        modes, skipped = self.spec.pooling.modes, self._skipped_tokens()
+        self._engine.encode(pieces.flat, pieces.starts, None, modes, skipped, result, out)
+
+
+def _add_tail(engine: _native.Engine, folder: ModelFolder) -> None:
+    files = iter(folder.dense_files)
+    for layer in folder.spec.tail:
+        if not isinstance(layer, Dense):
+            engine.add_normalisation()
+            continue
+        tensors = {
+            name: np.ascontiguousarray(array, np.float32)
+            for name, array in read_weights((next(files),)).items()
+        }
+        engine.add_dense(
+            tensors["linear.weight"],
+            tensors.get("linear.bias"),
+            layer.activation,
+            layer.residual,
+            tensors.get("residual.weight"),
+        )

@@ -1,0 +1,61 @@
+"""What every cross-encoder does around its engine: checks, tokens, order."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.checkpoint import RerankerFolder
+from gemel.contracts import checked_pairs, checked_texts
+from gemel.errors import InvalidInput, TruncationWarning
+from gemel.tokens import Ids, PairTokenizer
+
+Scores = npt.NDArray[np.float32]
+
+
+class PairScorer(ABC):
+    """Text pairs into scores, whichever engine computes them."""
+
+    engine: str
+    precision: str
+    folder: RerankerFolder
+    tokenizer: PairTokenizer
+
+    def _open_pairs(self, folder: RerankerFolder) -> None:
+        self.folder = folder
+        self.tokenizer = PairTokenizer(
+            folder.transformer, folder.config, lowercase=folder.lowercase, max_tokens=folder.max_tokens
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each score stands for."""
+        return self.folder.labels
+
+    def score(self, pairs: Sequence[tuple[str, str]], *, show_progress: bool | None = None) -> Scores:
+        """One score a pair (n,), or one a label (n, labels); larger is better."""
+        pairs = checked_pairs(pairs)
+        scores = np.zeros((len(pairs), len(self.labels)), np.float32)
+        if pairs:
+            ids, types, n_truncated = self.tokenizer.pieces(pairs)
+            if n_truncated:
+                warnings.warn(
+                    TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2
+                )
+            self._score(ids, types, scores, show_progress)
+        return scores[:, 0] if len(self.labels) == 1 else scores
+
+    def rank(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """The rows of the texts, the best fit for the query first."""
+        if len(self.labels) != 1:
+            raise InvalidInput(f"ranking needs one score a pair; this model gives {', '.join(self.labels)}")
+        scores = self.score([(query, text) for text in checked_texts(texts)])
+        return np.argsort(-scores, kind="stable")
+
+    @abstractmethod
+    def _score(self, ids: list[Ids], types: list[Ids], scores: Scores, show_progress: bool | None) -> None:
+        """Fill in the scores (n, labels) of tokenised pairs."""

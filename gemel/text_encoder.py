@@ -1,0 +1,162 @@
+"""What every sentence encoder does around its engine: checks, prompts, cutting, streams."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.checkpoint import EncoderSpec, ModelFolder
+from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
+from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
+from gemel.tokens import TextTokenizer
+
+STREAM_WINDOW = 8_192  # texts that a stream holds at once
+
+Self = TypeVar("Self", bound="TextEncoder")
+
+
+class TextEncoder(ABC):
+    """Texts into vectors, whichever engine computes them."""
+
+    engine: str
+    precision: str
+    folder: ModelFolder
+    on_truncate: OnTruncate
+    tokenizer: TextTokenizer
+    _prompt_name: str | None = None
+
+    def _open_texts(self, folder: ModelFolder, on_truncate: OnTruncate) -> None:
+        self.folder = folder
+        self.on_truncate = checked_on_truncate(on_truncate)
+        self.tokenizer = TextTokenizer(
+            folder.transformer,
+            folder.config,
+            lowercase=folder.spec.lowercase,
+            max_tokens=folder.spec.max_tokens,
+        )
+
+    @property
+    def spec(self) -> EncoderSpec:
+        """Everything about this encoder that is not a weight."""
+        return self.folder.spec
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector."""
+        return self.spec.dim
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the folder that the weights came from."""
+        return self.folder.fingerprint
+
+    @property
+    def settings(self) -> str:
+        """What moves a vector besides the model: engine, prompt, and whether long texts are read whole."""
+        long_texts = "whole" if self.on_truncate == "chunk" else "cut"
+        return f"{self.engine} {self.precision}, prompt {self.prompt!r}, long texts {long_texts}"
+
+    @property
+    def prompt(self) -> str:
+        """The text that stands before every input; often none."""
+        return self.spec.prompt_text(self._prompt_name)
+
+    def with_prompt(self: Self, name: str) -> Self:
+        """The same encoder with one of the model's prompts before every text."""
+        self.spec.prompt_text(name)
+        return self._copy(_prompt_name=name)
+
+    def with_on_truncate(self: Self, policy: OnTruncate) -> Self:
+        """The same encoder with another way to treat texts that are too long."""
+        return self._copy(on_truncate=checked_on_truncate(policy))
+
+    def with_dim(self: Self, dim: int) -> Self:
+        """The same encoder with its vectors cut to the first `dim` numbers."""
+        return self._copy(folder=self.folder.with_spec(self.spec.truncated_to(dim)))
+
+    def encode(
+        self, texts: Sequence[str], *, out: Vectors | None = None, show_progress: bool | None = None
+    ) -> Vectors:
+        """One vector a text, in the order given: float32 (n, dim), also for n = 0.
+
+        `out` takes the vectors where it is given: an array of that shape, such as a memory map.
+        """
+        texts = checked_texts(texts)
+        vectors = np.zeros((len(texts), self.dim), np.float32) if out is None else self._checked(out, texts)
+        n_truncated = self._encode_texts(texts, vectors, show_progress) if texts else 0
+        if n_truncated and self.on_truncate == "warn":
+            warnings.warn(TruncationWarning(n_truncated, len(texts), self.spec.max_tokens), stacklevel=2)
+        return vectors
+
+    def encode_one(self, text: str) -> Vector:
+        """The vector of one text: float32 (dim,)."""
+        if not isinstance(text, str):
+            raise InvalidInput(f"encode_one takes one str and a {type(text).__name__} was given; use encode")
+        vector: Vector = self.encode([text])[0]
+        return vector
+
+    def encode_iter(self, texts: Iterable[str]) -> Iterator[Vector]:
+        """One vector a text, as a stream: the texts may come from a generator of any length."""
+        if isinstance(texts, str):
+            checked_texts(texts)
+        remaining, n_before = iter(texts), 0
+        while window := list(islice(remaining, STREAM_WINDOW)):
+            try:
+                vectors = self.encode(window, show_progress=False)
+            except InvalidInput as error:
+                raise InvalidInput(f"{error} (text 0 is text {n_before} of the stream)") from None
+            yield from vectors
+            n_before += len(window)
+
+    def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
+        """How many tokens each text has, special ones and prompt included, before any cut."""
+        return self.tokenizer.count(checked_texts(texts), self.prompt)
+
+    @abstractmethod
+    def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
+        """Fill in the vectors; how many texts were cut."""
+
+    def _checked(self, out: Any, texts: list[str]) -> Vectors:
+        expected = (len(texts), self.dim)
+        if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != expected:
+            given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise InvalidInput(f"out is {given}, and a float32 array of shape {expected} was expected")
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise InvalidInput("out must be a writeable array whose rows follow each other in memory")
+        return out
+
+    def _skipped_tokens(self) -> tuple[int, int, int]:
+        """Tokens that the pooling leaves out: the prompt for all modes, the special ones for the means."""
+        pooling, tokenizer = self.spec.pooling, self.tokenizer
+        n_prompt = n_first = n_last = 0
+        if not pooling.include_prompt and self.prompt:
+            n_prompt = len(tokenizer.prefix) + tokenizer.prompt_tokens(self.prompt)
+        if not pooling.include_special_tokens:
+            n_first, n_last = len(tokenizer.prefix), len(tokenizer.suffix)
+        return n_prompt, n_first, n_last
+
+    def _check_vocabulary(self, largest: int) -> None:
+        """Refuse token ids that the weights have no row for."""
+        vocabulary = self.folder.config.get("vocab_size")
+        if isinstance(vocabulary, int) and largest >= vocabulary:
+            raise InvalidModel(
+                f"{self.folder.path}: the tokenizer gives token {largest}, but config.json has a vocabulary "
+                f"of {vocabulary}; tokenizer and weights are from different models"
+            )
+
+    def _copy(self: Self, **changes: Any) -> Self:
+        other = self._twin()
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+    def _twin(self: Self) -> Self:
+        """Another encoder on the same weights."""
+        return copy.copy(self)

@@ -1,0 +1,107 @@
+"""The tokenizer in a model folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gemel.checkpoint import WORDPIECE_FAMILIES
+from gemel.errors import InvalidModel
+from gemel.tokens.pieces import Ids
+
+if TYPE_CHECKING:
+    import tokenizers
+
+BERT_TOKENIZERS = tuple(
+    f"{family}Tokenizer{kind}"
+    for family in ("Bert", "DistilBert", "Electra", "MPNet")
+    for kind in ("", "Fast")
+)
+
+
+def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) -> tokenizers.Tokenizer:
+    """The folder's tokenizer, with neither truncation nor padding of its own."""
+    import tokenizers
+    from tokenizers import normalizers
+
+    file = folder / "tokenizer.json"
+    if file.is_file():
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises bare Exception
+            raise InvalidModel(f"{file} is not a tokenizer ({error}): get the folder again") from None
+    elif (folder / "vocab.txt").is_file() and config.get("model_type") in WORDPIECE_FAMILIES:
+        tokenizer = _wordpiece_tokenizer(folder)
+    else:
+        raise InvalidModel(
+            f"{folder} has no tokenizer.json; make one with: gemel convert {folder} NEW_FOLDER"
+        )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    _apply_settings(tokenizer, settings_of(folder))
+    if lowercase:
+        present = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *present])
+    return tokenizer
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What tokenizer_config.json says, if there is one."""
+    file = folder / "tokenizer_config.json"
+    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _apply_settings(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> None:
+    """What tokenizer_config.json says goes before what tokenizer.json says, as in transformers."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    normalizer, splitter = tokenizer.normalizer, tokenizer.pre_tokenizer
+    if settings.get("tokenizer_class") in BERT_TOKENIZERS and isinstance(
+        normalizer, normalizers.BertNormalizer
+    ):
+        tokenizer.normalizer = normalizers.BertNormalizer(
+            clean_text=normalizer.clean_text,
+            handle_chinese_chars=settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
+            strip_accents=settings.get("strip_accents", normalizer.strip_accents),
+            lowercase=settings.get("do_lower_case", normalizer.lowercase),
+        )
+    if isinstance(splitter, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+            add_prefix_space=bool(settings["add_prefix_space"]), use_regex=splitter.use_regex
+        )
+
+
+def lone_id(config: Mapping[str, Any]) -> Ids:
+    """A token to stand for an empty text where the tokenizer adds none."""
+    named = (config.get(key) for key in ("eos_token_id", "bos_token_id", "pad_token_id"))
+    return np.array([next((token for token in named if isinstance(token, int)), 0)], np.int32)
+
+
+def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:
+    from tokenizers import BertWordPieceTokenizer
+
+    settings = settings_of(folder)
+    wrapped = BertWordPieceTokenizer(
+        str(folder / "vocab.txt"),
+        lowercase=settings.get("do_lower_case", True),
+        strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+    )
+    tokenizer: tokenizers.Tokenizer = wrapped._tokenizer
+    return tokenizer
+
+
+def special_ids(tokenizer: tokenizers.Tokenizer, folder: Path) -> tuple[Ids, Ids]:
+    """What the tokenizer puts before and after a text, found by looking at one."""
+    for word in ("a", "the", "0", ".", "하"):
+        mask = tokenizer.encode(word).special_tokens_mask
+        if 0 in mask:
+            ids = np.array(tokenizer.encode(word).ids, np.int32)
+            first, last = mask.index(0), len(mask) - mask[::-1].index(0)
+            return ids[:first], ids[last:]
+    raise InvalidModel(f"the tokenizer in {folder} finds no token in ordinary words")

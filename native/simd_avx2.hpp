@@ -1,0 +1,137 @@
+// Eight floats at once: AVX2 with FMA, and VNNI where GEMEL_AVX_VNNI is defined.
+#pragma once
+#include <immintrin.h>
+
+namespace {  // each instruction set has functions of its own: a linker must never choose between them
+namespace simd {
+
+constexpr int lanes = 8;
+using Floats = __m256;
+using Ints = __m256i;
+
+inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
+inline Ints load(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+inline void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
+inline Floats all(float x) { return _mm256_set1_ps(x); }
+inline Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+inline Floats larger(Floats a, Floats b) { return _mm256_max_ps(a, b); }
+inline Floats smaller(Floats a, Floats b) { return _mm256_min_ps(a, b); }
+inline Floats to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
+inline Floats rounded(Floats x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+// x times two to the n, n whole and from -127 (which gives zero) to 127
+inline Floats scaled(Floats x, Floats n) {
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+}
+
+inline float sum(Floats x) {
+    __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(half, _mm_movehdup_ps(half)));
+}
+inline float largest(Floats x) {
+    __m128 half = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
+}
+inline float smallest(Floats x) {
+    __m128 half = _mm_min_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    half = _mm_min_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_min_ss(half, _mm_movehdup_ps(half)));
+}
+
+// The nearest whole numbers, as bytes; x is within 0 to 255.
+inline void store_bytes(uint8_t* to, Floats x) {
+    const __m256i whole = _mm256_cvtps_epi32(x);
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+}
+// The lanes from `n` on replaced by `other`.
+inline Floats first(int n, Floats x, Floats other) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i taken = _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane);
+    return _mm256_blendv_ps(other, x, _mm256_castsi256_ps(taken));
+}
+
+inline void transpose(const float* from, int64_t stride, float* to, int64_t to_stride) {
+    for (int column = 0; column < 16; ++column)
+        for (int row = 0; row < 16; ++row) to[column * to_stride + row] = from[row * stride + column];
+}
+
+constexpr int attention_rows = 4;
+
+#if defined(GEMEL_AVX_VNNI)
+constexpr int tile_rows = 6;
+// As assembly for the same reason as with AVX-512: the sums of the intrinsic are spilt to the stack.
+inline void add_products(__m256i& sum, __m256i unsigned_bytes, __m256i signed_bytes) {
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(unsigned_bytes), "x"(signed_bytes));
+}
+#else
+constexpr int tile_rows = 4;
+// vpmaddubsw saturates at 16 bits. The lower seven bits of a byte and its highest bit each stay within
+// them (127 x 127 x 2 and 128 x 127 x 2), so the two halves give the exact sum.
+inline void add_products(__m256i& sum, __m256i unsigned_bytes, __m256i signed_bytes) {
+    const __m256i highest = _mm256_set1_epi8(char(0x80)), ones = _mm256_set1_epi16(1);
+    const __m256i low = _mm256_maddubs_epi16(_mm256_andnot_si256(highest, unsigned_bytes), signed_bytes);
+    const __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(highest, unsigned_bytes), signed_bytes);
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(low, ones));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(high, ones));
+}
+#endif
+
+constexpr int columns_at_once = 16;  // two registers a row
+
+template <int Rows>
+__attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,
+                                    gemel::Ahead ahead, int32_t* sums) {
+    for (int column = 0; column < 64; column += columns_at_once) {
+        __m256i sum[Rows][2];
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        const int8_t* weights = panel + column * 4;
+        for (int k = 0; k < depth; k += 4, weights += 256) {
+            ahead.fetch();
+            const __m256i w0 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights));
+            const __m256i w1 = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + 32));
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r) {
+                int32_t four;
+                __builtin_memcpy(&four, rows + r * stride + k, 4);
+                const __m256i x = _mm256_set1_epi32(four);
+                add_products(sum[r][0], x, w0);
+                add_products(sum[r][1], x, w1);
+            }
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < 2; ++c)
+                _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * 64 + column + c * 8), sum[r][c]);
+    }
+}
+
+template <int Rows>
+__attribute__((noinline)) void tile(const float* rows, int64_t stride, const float* panel, int depth,
+                                    gemel::Ahead ahead, float* sums) {
+    for (int column = 0; column < 64; column += columns_at_once) {
+        __m256 sum[Rows][2];
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
+        const float* weights = panel + column;
+        for (int k = 0; k < depth; ++k, weights += 64) {
+            ahead.fetch();
+            const __m256 w0 = _mm256_loadu_ps(weights), w1 = _mm256_loadu_ps(weights + 8);
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r) {
+                const __m256 x = _mm256_set1_ps(rows[r * stride + k]);
+                sum[r][0] = _mm256_fmadd_ps(x, w0, sum[r][0]);
+                sum[r][1] = _mm256_fmadd_ps(x, w1, sum[r][1]);
+            }
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < 2; ++c) _mm256_storeu_ps(sums + r * 64 + column + c * 8, sum[r][c]);
+    }
+}
+
+}  // namespace simd
+}  // namespace

@@ -1,0 +1,204 @@
+"""The native encoder: repeats, windows, streams, long texts, threads and processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine.native import PRECISIONS, changed, native
+from stand_ins import sentences
+
+from gemel import _native, load_encoder, load_trainable
+from gemel.checkpoint import Normalise
+from gemel.contracts import Encoder
+from gemel.engine import NativeEncoder
+from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
+from gemel.tokens import Pieces
+
+TEXTS = sentences(300, seed=2, max_words=12)
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_bert: Path) -> NativeEncoder:
+    return native(tiny_bert, "int8", threads=2)
+
+
+def test_it_is_what_load_encoder_gives(tiny_bert: Path) -> None:
+    encoder = load_encoder(tiny_bert)
+    assert isinstance(encoder, Encoder)
+    assert (encoder.engine, encoder.precision) == ("native", "int8")
+    assert load_encoder(tiny_bert, precision="float32").precision == "float32"
+    assert load_encoder(tiny_bert, threads=3).n_threads == 3  # type: ignore[attr-defined]
+
+
+def test_it_introduces_itself_in_one_line(encoder: NativeEncoder) -> None:
+    shown = repr(encoder)
+    assert "dim=32, max_tokens=40, pooling='mean', engine='native', precision='int8'" in shown
+    assert shown.endswith("threads=2)")
+    assert encoder.settings.startswith("native int8, ")
+
+
+def test_one_shape_in_one_shape_out(encoder: NativeEncoder) -> None:
+    for texts in ([], ["the man"], ("the", "a"), ["dog"] * 3):
+        vectors = encoder.encode(texts)
+        assert vectors.shape == (len(texts), 32)
+        assert vectors.dtype == np.float32
+
+
+def test_repeated_texts_are_encoded_once(encoder: NativeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    run = NativeEncoder._run
+
+    def counted(self: NativeEncoder, pieces: Pieces, result: str, out: np.ndarray) -> None:
+        seen.append(pieces.n_texts)
+        run(self, pieces, result, out)
+
+    monkeypatch.setattr(NativeEncoder, "_run", counted)
+    texts = ["the man", "a dog", "the man", "the man", "a dog", "a cat"]
+    vectors = encoder.encode(texts)
+    assert seen == [3]
+    np.testing.assert_array_equal(vectors, np.stack([encoder.encode_one(text) for text in texts]))
+
+
+def test_windows_change_nothing(encoder: NativeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = encoder.encode(TEXTS)
+    monkeypatch.setattr("gemel.engine.encoder.WINDOW", 7)
+    np.testing.assert_array_equal(encoder.encode(TEXTS), whole)
+    np.testing.assert_array_equal(np.stack(list(encoder.encode_iter(iter(TEXTS)))), whole)
+
+
+def test_errors_name_the_text_that_was_given(encoder: NativeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gemel.engine.encoder.WINDOW", 4)
+    texts = ["the man"] * 5 + ["a dog", "the", "a", "one", "two", "\ud800", "the man"]
+    with pytest.raises(InvalidInput, match="text 10 holds a lone surrogate"):
+        encoder.encode(texts)
+    texts[10] = "dog " * 60
+    with pytest.raises(InvalidInput, match="text 10 is longer than the 40 tokens"):
+        encoder.with_on_truncate("error").encode(texts)
+
+
+def test_every_cut_text_is_counted_also_if_repeated(encoder: NativeEncoder) -> None:
+    long = "dog " * 60
+    with pytest.warns(TruncationWarning, match="3 of 5"):
+        encoder.encode([long, "the", long, "cat " * 50, "a"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.with_on_truncate("ignore").encode([long])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_long_texts_read_whole_are_those_of_torch(tiny_bert: Path, precision: str) -> None:
+    model = changed(tiny_bert, tail=(Normalise(),))
+    texts = ["dog " * 90 + "the man sleeps", "a cat", "one two three " * 40]
+    ours = native(model, precision).with_on_truncate("chunk").encode(texts)
+    theirs = load_trainable(tiny_bert).with_on_truncate("chunk").encode(texts)
+    theirs /= np.linalg.norm(theirs, axis=1, keepdims=True)
+    assert (ours * theirs).sum(1).min() > (0.99999 if precision == "float32" else 0.97)
+
+
+def test_vectors_go_where_the_caller_wants_them(encoder: NativeEncoder, tmp_path: Path) -> None:
+    mapped = np.lib.format.open_memmap(
+        tmp_path / "vectors.npy", mode="w+", dtype=np.float32, shape=(len(TEXTS), 32)
+    )
+    assert encoder.encode(TEXTS, out=mapped) is mapped
+    mapped.flush()
+    np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), encoder.encode(TEXTS))
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.zeros((2, 32)),
+        np.zeros((3, 32), np.float32),
+        np.zeros((2, 64), np.float32)[:, ::2],
+        [[0.0] * 32] * 2,
+    ],
+)
+def test_a_place_that_does_not_fit_is_refused(encoder: NativeEncoder, out: object) -> None:
+    with pytest.raises(InvalidInput, match="out "):
+        encoder.encode(["the", "a"], out=out)  # type: ignore[arg-type]
+
+
+def test_vectors_can_be_cut_short(encoder: NativeEncoder) -> None:
+    np.testing.assert_array_equal(encoder.with_dim(5).encode(TEXTS), encoder.encode(TEXTS)[:, :5])
+
+
+def test_it_saves_what_it_was_loaded_from(encoder: NativeEncoder, tmp_path: Path) -> None:
+    encoder.with_dim(20).save(tmp_path / "saved")
+    again = load_encoder(tmp_path / "saved")
+    assert again.dim == 20
+    np.testing.assert_array_equal(again.encode(TEXTS), encoder.encode(TEXTS)[:, :20])
+
+
+def test_many_threads_may_ask_at_once(encoder: NativeEncoder) -> None:
+    expected = encoder.encode(TEXTS)
+    with ThreadPoolExecutor(8) as callers:
+        parts = list(callers.map(lambda i: encoder.encode(TEXTS[i : i + 30]), range(0, 300, 30)))
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
+def test_it_can_be_sent_to_another_process(encoder: NativeEncoder) -> None:
+    sent = encoder.with_dim(9).with_on_truncate("chunk")
+    again = pickle.loads(pickle.dumps(sent))
+    assert (again.dim, again.on_truncate, again.n_threads) == (9, "chunk", 2)
+    np.testing.assert_array_equal(again.encode(TEXTS), sent.encode(TEXTS))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(encoder: NativeEncoder) -> None:
+    expected = encoder.encode(TEXTS)
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    child = context.Process(target=lambda: results.put(encoder.encode(TEXTS)))
+    child.start()
+    np.testing.assert_array_equal(results.get(), expected)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_what_the_engine_does_not_know_is_served_by_torch(tiny_bert: Path, tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.ConvBertConfig(
+        vocab_size=300, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
+        embedding_size=32, max_position_embeddings=40,
+    )  # fmt: skip
+    transformers.ConvBertModel(config).save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((tiny_bert / name).read_bytes())
+    encoder = load_encoder(tmp_path)
+    assert encoder.engine == "torch"
+    assert encoder.encode(["the man"]).shape == (1, 32)
+    with pytest.raises(InvalidInput, match=r"does not know the architecture 'convbert'"):
+        load_encoder(tmp_path, precision="int8")
+
+
+def test_bad_choices_are_refused(tiny_bert: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"precision='int4' is unknown; choose from int8, float32"):
+        load_encoder(tiny_bert, precision="int4")
+    with pytest.raises(InvalidInput, match="threads=0"):
+        load_encoder(tiny_bert, threads=0)
+
+
+def test_a_missing_tensor_is_named(tiny_bert: Path, tmp_path: Path) -> None:
+    import shutil
+
+    from safetensors.numpy import load_file, save_file
+
+    folder = Path(shutil.copytree(tiny_bert, tmp_path / "copy"))
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["encoder.layer.1.output.dense.weight"]
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(InvalidModel, match=r"lack the tensor 'encoder.layer.1.output.dense.weight'"):
+        load_encoder(folder)
+
+
+def test_cores_are_those_this_process_may_use() -> None:
+    import os
+
+    assert 1 <= _native.usable_cores() <= len(os.sched_getaffinity(0))

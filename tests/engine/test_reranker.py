@@ -1,0 +1,66 @@
+"""The native cross-encoder scores what torch's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stand_ins import ARCHITECTURES, sentences
+
+from gemel import load_reranker
+from gemel.checkpoint import read_encoder_folder
+from gemel.contracts import Reranker
+from gemel.engine import NativeReranker
+from gemel.errors import InvalidInput, TruncationWarning
+from gemel.model import CrossEncoder
+
+PAIRS = list(zip(sentences(80, 1, 4), sentences(80, 2, 4), strict=True))
+
+
+def saved(folder: Path, to: Path, labels: tuple[str, ...] = ("score",)) -> CrossEncoder:
+    torch.manual_seed(0)
+    model = CrossEncoder.from_encoder(read_encoder_folder(folder), labels, device="cpu")
+    with torch.no_grad():
+        for name, parameter in model.transformer.named_parameters():
+            if "classifier" in name or "pooler" in name:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    model.save(to)
+    return model
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_family_has_its_head(
+    tiny_model: Callable[[str], Path], architecture: str, tmp_path: Path
+) -> None:
+    expected = saved(tiny_model(architecture), tmp_path / "ce").score(PAIRS)
+    exact = load_reranker(tmp_path / "ce", precision="float32")
+    assert isinstance(exact, NativeReranker)
+    np.testing.assert_allclose(exact.score(PAIRS), expected, atol=1e-5)
+    np.testing.assert_allclose(load_reranker(tmp_path / "ce").score(PAIRS), expected, atol=0.05)
+    assert expected.std() > 1e-3
+
+
+def test_several_labels_and_batches(tiny_bert: Path, tmp_path: Path) -> None:
+    expected = saved(tiny_bert, tmp_path / "nli", ("no", "yes", "perhaps")).score(PAIRS)
+    model = load_reranker(tmp_path / "nli", precision="float32", threads=2)
+    together = model.score(PAIRS)
+    np.testing.assert_allclose(together, expected, atol=1e-4)
+    np.testing.assert_array_equal(together, np.concatenate([model.score([pair]) for pair in PAIRS]))
+    assert model.score([]).shape == (0, 3)
+    with pytest.raises(InvalidInput, match="ranking needs one score a pair"):
+        model.rank("the", ["a"])
+
+
+def test_it_ranks_and_tells_what_was_cut(tiny_bert: Path, tmp_path: Path) -> None:
+    saved(tiny_bert, tmp_path / "ce")
+    model = load_reranker(tmp_path / "ce")
+    assert isinstance(model, Reranker)
+    assert "engine='native', precision='int8'" in repr(model)
+    texts = sentences(20, 4, 10)
+    scores = model.score([("the man", text) for text in texts])
+    assert model.rank("the man", texts).tolist() == np.argsort(-scores, kind="stable").tolist()
+    with pytest.warns(TruncationWarning, match="1 of 1"):
+        model.score([("dog " * 60, "cat")])
