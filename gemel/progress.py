@@ -13,19 +13,37 @@ WORTH_A_BAR = 1_000  # items; below that the work is over before a bar has been 
 _is_inside_a_bar: ContextVar[bool] = ContextVar("is_inside_a_bar", default=False)
 
 
+class SilentBar:
+    """A bar that nobody sees; making a tqdm takes as long as encoding a few words."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.initial = 0
+
+    def update(self, n: int = 1) -> None:
+        """Count on."""
+        self.n += n
+
+    def set_postfix_str(self, text: str, refresh: bool = True) -> None:
+        """Say nothing."""
+
+
 @contextmanager
 def progress_bar(
     total: int | None, what: str, show: bool | None = None, unit: str = "texts"
 ) -> Iterator[Any]:
     """A tqdm bar; unless told, it shows on a terminal, for long work, and not inside another bar."""
-    from tqdm import tqdm
-
     if show is None:
         is_long = total is None or total >= WORTH_A_BAR
-        show = sys.stderr.isatty() and is_long and not _is_inside_a_bar.get()
-    outer = _is_inside_a_bar.set(show or _is_inside_a_bar.get())
+        show = is_long and not _is_inside_a_bar.get() and sys.stderr.isatty()
+    if not show:
+        yield SilentBar()
+        return
+    from tqdm import tqdm
+
+    outer = _is_inside_a_bar.set(True)
     try:
-        with tqdm(total=total, desc=what, unit=f" {unit}", disable=not show, leave=False) as bar:
+        with tqdm(total=total, desc=what, unit=f" {unit}", leave=False) as bar:
             yield bar
     finally:
         _is_inside_a_bar.reset(outer)

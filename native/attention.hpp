@@ -94,14 +94,24 @@ void attend_some(const Head& head, int query, const float* keys, int n_padded, f
     for (; column < head.head_dim; column += simd::lanes) mix<Queries, 1>(head, query, scores, n_padded, shares, column);
 }
 
+template <int Queries>
+void attend_up_to(const Head& head, Span queries, const float* keys, int n_padded, float* scores) {
+    if constexpr (Queries > 1) {
+        if (queries.end - queries.begin < Queries)
+            return attend_up_to<Queries - 1>(head, queries, keys, n_padded, scores);
+    }
+    attend_some<Queries>(head, queries.begin, keys, n_padded, scores);
+}
+
 inline void attend(const Head& head, const float* key, const AttentionScratch& scratch) {
     const int n = head.n_tokens, n_padded = rounded_up(n, block);
     transpose_keys(key, head.stride, n_padded, head.head_dim, scratch.keys);
-    int query = 0;
-    for (; query + simd::attention_rows <= n; query += simd::attention_rows)
-        attend_some<simd::attention_rows>(head, query, scratch.keys, n_padded, scratch.scores);
-    for (; query + 2 <= n; query += 2) attend_some<2>(head, query, scratch.keys, n_padded, scratch.scores);
-    if (query < n) attend_some<1>(head, query, scratch.keys, n_padded, scratch.scores);
+    // Blocks of nearly the same size: two queries left over would take as long as eight.
+    const int n_blocks = (n + simd::attention_rows - 1) / simd::attention_rows;
+    for (int b = 0; b < n_blocks; ++b) {
+        const Span queries = share(n, b, n_blocks);
+        attend_up_to<simd::attention_rows>(head, queries, scratch.keys, n_padded, scratch.scores);
+    }
 }
 
 }  // namespace

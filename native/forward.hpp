@@ -7,8 +7,8 @@ using namespace gemel;
 
 inline void plain(float* at, simd::Floats x) { simd::store(at, x); }
 
-// Mean 0, variance 1, then gain and shift; in place.
-inline void normalise(float* row, int n, const LayerNorm& norm, float epsilon) {
+// Mean 0, variance 1, then gain and shift; in place. Gives the extremes of the result.
+inline Extremes normalise(float* row, int n, const LayerNorm& norm, float epsilon) {
     const int n_whole = rounded_up(n, row_alignment);  // beyond the end stand zeros
     constexpr int strands = 4;                         // independent sums: one waits for the one before it
     simd::Floats total[strands], squares[strands];
@@ -25,10 +25,18 @@ inline void normalise(float* row, int n, const LayerNorm& norm, float epsilon) {
     const float of_the_end = float(n_whole - n) * mean * mean;
     const float variance = (simd::sum((squares[0] + squares[1]) + (squares[2] + squares[3])) - of_the_end) / float(n);
     const simd::Floats factor = simd::all(1.0f / __builtin_sqrtf(variance + epsilon));
-    for (int i = 0; i < n_whole; i += simd::lanes) {
+    const auto scaled = [&](int i) {
         const simd::Floats x = (simd::load(row + i) - centre) * factor;
-        simd::store(row + i, simd::fma(x, simd::load(norm.gain + i), simd::load(norm.shift + i)));
+        return simd::fma(x, simd::load(norm.gain + i), simd::load(norm.shift + i));
+    };
+    simd::store(row, scaled(0));
+    Extremes extremes(row);
+    for (int i = simd::lanes; i < n_whole; i += simd::lanes) {
+        const simd::Floats x = scaled(i);
+        simd::store(row + i, x);
+        extremes.take(i / simd::lanes % strands, x);
     }
+    return extremes;
 }
 
 // One member's part of the forward pass of one batch.
@@ -149,8 +157,10 @@ class Pass {
                  {scratch.tokens, model.width}, [](float* at, simd::Floats x) { simd::store(at, x + simd::load(at)); });
         team.wait();
         for (int row = mine.begin; row < mine.end; ++row) {
-            normalise(token(row), model.hidden, norm, model.epsilon);
-            quantise_row(scratch.tokens, model.width, row);
+            const Extremes extremes = normalise(token(row), model.hidden, norm, model.epsilon);
+            if (model.is_int8)
+                quantise(token(row), model.width, extremes, scratch.quantised + int64_t(row) * model.width,
+                         scratch.scale + row, scratch.lowest + row);
         }
         team.wait();
     }

@@ -134,6 +134,7 @@ struct Ahead {
 
     void fetch() {
         __builtin_prefetch(at, 0, 2);
+        __builtin_prefetch(at + step / 2, 0, 2);  // with few rows a step is longer than a cache line
         at += step;
     }
 };

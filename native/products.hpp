@@ -130,24 +130,41 @@ void multiply(const Linear& linear, const Rows& rows, int n_rows, Span panels, c
         }
 }
 
-// A row as bytes: the smallest number becomes 0, the largest 255. n is a multiple of 64.
-inline void quantise(const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
-    constexpr int strands = 4;  // independent ones: an extremum waits for the one before it
+// The smallest and the largest number of a row, found while it passes by.
+struct Extremes {
+    static constexpr int strands = 4;  // independent ones: an extremum waits for the one before it
     simd::Floats low[strands], high[strands];
-    for (int s = 0; s < strands; ++s) low[s] = high[s] = simd::load(row);
-    for (int i = 0; i < n; i += strands * simd::lanes)
-        for (int s = 0; s < strands; ++s) {
-            const simd::Floats x = simd::load(row + i + s * simd::lanes);
-            low[s] = simd::smaller(low[s], x);
-            high[s] = simd::larger(high[s], x);
-        }
-    low[0] = simd::smaller(simd::smaller(low[0], low[1]), simd::smaller(low[2], low[3]));
-    high[0] = simd::larger(simd::larger(high[0], high[1]), simd::larger(high[2], high[3]));
-    const float smallest = simd::smallest(low[0]), range = simd::largest(high[0]) - smallest;
-    const simd::Floats steps = simd::all(range > 0.0f ? 255.0f / range : 0.0f), first = simd::all(smallest);
-    for (int i = 0; i < n; i += simd::lanes) simd::store_bytes(bytes + i, (simd::load(row + i) - first) * steps);
+
+    explicit Extremes(const float* row) {
+        for (int s = 0; s < strands; ++s) low[s] = high[s] = simd::load(row);
+    }
+    void take(int strand, simd::Floats x) {
+        low[strand] = simd::smaller(low[strand], x);
+        high[strand] = simd::larger(high[strand], x);
+    }
+    float smallest() const {
+        return simd::smallest(simd::smaller(simd::smaller(low[0], low[1]), simd::smaller(low[2], low[3])));
+    }
+    float largest() const {
+        return simd::largest(simd::larger(simd::larger(high[0], high[1]), simd::larger(high[2], high[3])));
+    }
+};
+
+// A row as bytes: the smallest number becomes 0, the largest 255. n is a multiple of 64.
+inline void quantise(const float* row, int n, const Extremes& extremes, uint8_t* bytes, float* scale, float* lowest) {
+    const float smallest = extremes.smallest(), range = extremes.largest() - smallest;
+    const float steps = range > 0.0f ? 255.0f / range : 0.0f;
+    const simd::Floats factor = simd::all(steps), offset = simd::all(-smallest * steps);
+    for (int i = 0; i < n; i += 64) simd::store_64_bytes(bytes + i, row + i, factor, offset);
     *scale = range / 255.0f;
     *lowest = smallest;
+}
+
+inline void quantise(const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
+    Extremes extremes(row);
+    for (int i = 0; i < n; i += Extremes::strands * simd::lanes)
+        for (int s = 0; s < Extremes::strands; ++s) extremes.take(s, simd::load(row + i + s * simd::lanes));
+    quantise(row, n, extremes, bytes, scale, lowest);
 }
 
 }  // namespace

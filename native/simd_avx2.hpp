@@ -40,11 +40,15 @@ inline float smallest(Floats x) {
     return _mm_cvtss_f32(_mm_min_ss(half, _mm_movehdup_ps(half)));
 }
 
-// The nearest whole numbers, as bytes; x is within 0 to 255.
+// The nearest whole numbers, as bytes; x is within half a step of 0 to 255.
 inline void store_bytes(uint8_t* to, Floats x) {
     const __m256i whole = _mm256_cvtps_epi32(x);
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+}
+// 64 numbers, each times factor plus offset, as bytes.
+inline void store_64_bytes(uint8_t* to, const float* from, Floats factor, Floats offset) {
+    for (int i = 0; i < 64; i += lanes) store_bytes(to + i, fma(load(from + i), factor, offset));
 }
 // The lanes from `n` on replaced by `other`.
 inline Floats first(int n, Floats x, Floats other) {

@@ -27,9 +27,13 @@ inline Floats scaled(Floats x, Floats n) { return _mm512_scalef_ps(x, n); }
 inline float sum(Floats x) { return _mm512_reduce_add_ps(x); }
 inline float largest(Floats x) { return _mm512_reduce_max_ps(x); }
 inline float smallest(Floats x) { return _mm512_reduce_min_ps(x); }
-// The nearest whole numbers, as bytes; x is within 0 to 255.
-inline void store_bytes(uint8_t* to, Floats x) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(x)));
+// 64 numbers, each times factor plus offset, as bytes: the nearest whole numbers, within 0 to 255.
+inline void store_64_bytes(uint8_t* to, const float* from, Floats factor, Floats offset) {
+    const auto whole = [&](int i) { return _mm512_cvtps_epi32(fma(load(from + i), factor, offset)); };
+    const __m512i words = _mm512_packus_epi32(whole(0), whole(16)), more = _mm512_packus_epi32(whole(32), whole(48));
+    const __m512i bytes = _mm512_packus_epi16(words, more);  // in lanes: four numbers of each vector in turn
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, bytes));
 }
 // The lanes from `n` on replaced by `other`.
 inline Floats first(int n, Floats x, Floats other) {

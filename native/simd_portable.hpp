@@ -79,10 +79,14 @@ inline float smallest(Floats x) {
     for (int i = 1; i < lanes; ++i) low = x.lane[i] < low ? x.lane[i] : low;
     return low;
 }
-// The nearest whole numbers, as bytes; x is within 0 to 255.
+// The nearest whole numbers, as bytes; x is within half a step of 0 to 255.
 inline void store_bytes(uint8_t* to, Floats x) {
     x = rounded(x);
     for (int i = 0; i < lanes; ++i) to[i] = uint8_t(int32_t(x.lane[i]));
+}
+// 64 numbers, each times factor plus offset, as bytes.
+inline void store_64_bytes(uint8_t* to, const float* from, Floats factor, Floats offset) {
+    for (int i = 0; i < 64; i += lanes) store_bytes(to + i, fma(load(from + i), factor, offset));
 }
 // The lanes from `n` on replaced by `other`.
 inline Floats first(int n, Floats x, Floats other) {

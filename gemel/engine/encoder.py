@@ -18,7 +18,7 @@ from gemel.progress import progress_bar
 from gemel.text_encoder import TextEncoder
 from gemel.tokens import Pieces
 
-WINDOW = 2_048  # texts that are tokenised at once, while the window before them is encoded
+WINDOW = 8_192  # texts that are tokenised at once, while the window before them is encoded
 
 
 class NativeEncoder(TextEncoder):
