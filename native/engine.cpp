@@ -212,13 +212,22 @@ int Engine::tokens_at_once() const {
     return std::clamp(int(scratch_bytes / a_token), fewest_tokens, most_tokens);
 }
 
-// Where each micro-batch begins: as many whole texts as the token budget holds, at least one.
+// Where each micro-batch begins: as many whole texts as the token budget holds, at least one; among
+// nearly full ones, the one that leaves the fewest rows of the last tile empty.
 std::vector<int64_t> Engine::batches(const Texts& texts) const {
-    const int64_t budget = tokens_at_once();
+    const int64_t budget = tokens_at_once(), nearly = budget * 3 / 4, tile = kernels.tile_rows;
     std::vector<int64_t> bounds = {0};
-    for (int64_t t = 1; t < texts.n_texts; ++t)
-        if (texts.starts[t + 1] - texts.starts[bounds.back()] > budget) bounds.push_back(t);
-    if (texts.n_texts) bounds.push_back(texts.n_texts);
+    while (bounds.back() < texts.n_texts) {
+        const int64_t first = bounds.back();
+        int64_t chosen = first + 1, fewest = tile;
+        for (int64_t end = first + 1; end <= texts.n_texts; ++end) {
+            const int64_t n_tokens = texts.starts[end] - texts.starts[first], empty = (tile - n_tokens % tile) % tile;
+            if (n_tokens > budget) break;
+            if (n_tokens < nearly) chosen = end;
+            else if (empty <= fewest) chosen = end, fewest = empty;
+        }
+        bounds.push_back(chosen);
+    }
     return bounds;
 }
 

@@ -7,6 +7,10 @@ using namespace gemel;
 
 inline void plain(float* at, simd::Floats x) { simd::store(at, x); }
 
+inline void add(float* to, const float* from, int n) {
+    for (int i = 0; i < n; ++i) to[i] += from[i];
+}
+
 // Mean 0, variance 1, then gain and shift; in place. Gives the extremes of the result.
 inline Extremes normalise(float* row, int n, const LayerNorm& norm, float epsilon) {
     const int n_whole = rounded_up(n, row_alignment);  // beyond the end stand zeros
@@ -83,7 +87,9 @@ class Pass {
             const float* word = model.words + int64_t(batch.ids[at]) * dim;
             const float* place = model.positions ? model.positions + int64_t(position) * dim : nullptr;
             const float* type = model.types ? model.types + int64_t(batch.types ? batch.types[at] : 0) * dim : nullptr;
-            for (int i = 0; i < dim; ++i) to[i] = word[i] + (type ? type[i] : 0.0f) + (place ? place[i] : 0.0f);
+            for (int i = 0; i < dim; ++i) to[i] = word[i];
+            if (type) add(to, type, dim);
+            if (place) add(to, place, dim);
             for (int i = dim; i < width; ++i) to[i] = 0.0f;
             normalise(to, dim, model.after_embedding, model.epsilon);
         }

@@ -14,6 +14,12 @@ inline Ints load(const int32_t* from) { return _mm256_loadu_si256(reinterpret_ca
 inline void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
 inline Floats all(float x) { return _mm256_set1_ps(x); }
 inline Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+// c - a * b
+inline Floats less_product(Floats c, Floats a, Floats b) { return _mm256_fnmadd_ps(a, b, c); }
+// |x|, but at most `limit`
+inline Floats magnitude(Floats x, Floats limit) {
+    return _mm256_min_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x), limit);
+}
 inline Floats larger(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 inline Floats smaller(Floats a, Floats b) { return _mm256_min_ps(a, b); }
 inline Floats to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }

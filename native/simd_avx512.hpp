@@ -16,6 +16,10 @@ inline void store(int32_t* to, Ints x) { _mm512_storeu_si512(to, x); }
 inline Floats all(float x) { return _mm512_set1_ps(x); }
 inline Ints no_sum() { return _mm512_setzero_si512(); }
 inline Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+// c - a * b
+inline Floats less_product(Floats c, Floats a, Floats b) { return _mm512_fnmadd_ps(a, b, c); }
+// |x|, but at most `limit`
+inline Floats magnitude(Floats x, Floats limit) { return _mm512_range_ps(x, limit, 0b1010); }
 inline Floats larger(Floats a, Floats b) { return _mm512_max_ps(a, b); }
 inline Floats smaller(Floats a, Floats b) { return _mm512_min_ps(a, b); }
 inline Floats to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }

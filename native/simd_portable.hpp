@@ -48,6 +48,17 @@ inline float fma(float a, float b, float c) {
 inline Floats fma(Floats a, Floats b, Floats c) {
     return each([&](int i) { return fma(a.lane[i], b.lane[i], c.lane[i]); });
 }
+// c - a * b
+inline Floats less_product(Floats c, Floats a, Floats b) {
+    return each([&](int i) { return fma(-a.lane[i], b.lane[i], c.lane[i]); });
+}
+// |x|, but at most `limit`
+inline Floats magnitude(Floats x, Floats limit) {
+    return each([&](int i) {
+        const float size = __builtin_fabsf(x.lane[i]);
+        return size < limit.lane[i] ? size : limit.lane[i];
+    });
+}
 inline Floats larger(Floats a, Floats b) {
     return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
 }
