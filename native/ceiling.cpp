@@ -26,8 +26,8 @@ double tile_rate(const Kernels& kernels, bool is_int8, double seconds) {
     const auto start = clock_type::now();
     do {
         for (int i = 0; i < tiles_between_looks; ++i) {
-            if (is_int8) kernels.int8_tile(bytes.data(), depth, byte_panel.data(), depth, {}, int_sums.data());
-            else kernels.float_tile(floats.data(), depth, float_panel.data(), depth, {}, float_sums.data());
+            if (is_int8) kernels.int8_tile(bytes.data(), depth, byte_panel.data(), depth, int_sums.data());
+            else kernels.float_tile(floats.data(), depth, float_panel.data(), depth, float_sums.data());
         }
         n_tiles += tiles_between_looks;
     } while (seconds_since(start) < seconds);

@@ -149,8 +149,8 @@ struct Kernels {
     // Sums of products of unsigned rows (n, depth) and signed weights: (n, width), for the tests.
     void (*int8_sums)(const Linear&, const uint8_t* rows, int n_rows, int32_t* out);
     int tile_rows;  // of the bare tiles: these rows (n, stride) by one panel
-    void (*int8_tile)(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, Ahead, int32_t* sums);
-    void (*float_tile)(const float* rows, int64_t stride, const float* panel, int depth, Ahead, float* sums);
+    void (*int8_tile)(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, int32_t* sums);
+    void (*float_tile)(const float* rows, int64_t stride, const float* panel, int depth, float* sums);
 };
 
 const Kernels& portable_kernels();

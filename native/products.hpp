@@ -24,12 +24,13 @@ struct Place {
     float* at(int row, int column) const { return floats + row * stride + column; }
 };
 
-template <int Rows, class Element, class Weight, class Sum>
-void tile_of(const Element* rows, int64_t stride, const Weight* panel, int depth, Ahead ahead, Sum* sums, int n_rows) {
+// A tile of as many rows as there are, up to a whole one. take(row, column, sum) gets each vector of sums.
+template <int Rows, class Element, class Weight, class Take>
+void tile_of(const Element* rows, int64_t stride, const Weight* panel, int depth, Ahead ahead, int n_rows, Take take) {
     if constexpr (Rows > 1) {
-        if (n_rows < Rows) return tile_of<Rows - 1>(rows, stride, panel, depth, ahead, sums, n_rows);
+        if (n_rows < Rows) return tile_of<Rows - 1>(rows, stride, panel, depth, ahead, n_rows, take);
     }
-    simd::tile<Rows>(rows, stride, panel, depth, ahead, sums);
+    simd::tile<Rows>(rows, stride, panel, depth, ahead, take);
 }
 
 // The lines that a tile will write, fetched while it computes.
@@ -38,59 +39,51 @@ inline void prefetch(const Place& place, int row, int n_rows, int column) {
         for (int c = 0; c < panel_width; c += cache_line / int(sizeof(float))) __builtin_prefetch(place.at(row + r, column + c), 1, 3);
 }
 
-// What one tile of a panel computes: a few rows by 64 outputs, before scales and bias.
-struct Tile {
-    alignas(64) int32_t sums[simd::tile_rows * panel_width];
-    alignas(64) float floats[simd::tile_rows * panel_width];  // float32, or the earlier groups of int8
-};
-
-// All groups of the depth; the last one's sums stay integers, for the epilogue to add.
-inline void int8_groups(const Linear& linear, int panel, const Rows& rows, int row, int n_rows, Ahead ahead, Tile& tile) {
-    const int group = linear.depth / linear.n_groups;
+// One tile of an int8 product, all groups of its depth. With x = byte * scale + lowest, W x + b is
+// scale * (bytes' sums) + lowest * (weights' sums) + b.
+template <class Finish>
+void int8_tile(const Linear& linear, int panel, const Rows& rows, int row, int n_rows, Ahead ahead, const Place& place,
+               Finish finish) {
+    alignas(64) float before[simd::tile_rows * panel_width];  // what the earlier groups give
+    const int group = linear.depth / linear.n_groups, last = linear.n_groups - 1;
     const float* scales = linear.scales + int64_t(panel) * linear.n_groups * panel_width;
-    for (int g = 0; g < linear.n_groups; ++g, scales += panel_width) {
-        const int8_t* weights = linear.int8_panels + panel_width * (int64_t(panel) * linear.depth + g * group);
-        const uint8_t* bytes = rows.bytes + row * rows.stride + g * group;
-        tile_of<simd::tile_rows>(bytes, rows.stride, weights, group, ahead, tile.sums, n_rows);
+    const int8_t* weights = linear.int8_panels + int64_t(panel) * linear.depth * panel_width;
+    const uint8_t* bytes = rows.bytes + row * rows.stride;
+    for (int g = 0; g < last; ++g) {
+        tile_of<simd::tile_rows>(bytes, rows.stride, weights, group, ahead, n_rows, [=, &before](int r, int c, simd::Ints sum) {
+            float* at = before + r * panel_width + c;
+            const simd::Floats so_far = g ? simd::load(at) : simd::all(0.0f);
+            simd::store(at, simd::fma(simd::to_floats(sum), simd::load(scales + c), so_far));
+        });
         ahead.at += ahead.step * (group / 4);
-        if (g + 1 == linear.n_groups) return;
-        for (int c = 0; c < panel_width; c += simd::lanes) {
-            const simd::Floats scale = simd::load(scales + c);
-            for (int at = c; at < n_rows * panel_width; at += panel_width) {
-                const simd::Floats sum = simd::to_floats(simd::load(tile.sums + at));
-                const simd::Floats before = g ? simd::load(tile.floats + at) : simd::all(0.0f);
-                simd::store(tile.floats + at, simd::fma(sum, scale, before));
-            }
-        }
+        scales += panel_width;
+        weights += group * panel_width;
+        bytes += group;
     }
-}
-
-// With x = byte * scale + lowest, W x + b is scale * (bytes' sums) + lowest * (weights' sums) + b.
-template <class Finish>
-void finish_int8(const Linear& linear, int panel, const Rows& rows, int row, int n_rows, const Tile& tile, const Place& place, Finish finish) {
-    const float* scales = linear.scales + (int64_t(panel + 1) * linear.n_groups - 1) * panel_width;
-    for (int c = 0; c < panel_width; c += simd::lanes) {
-        const int column = panel * panel_width + c;
-        const simd::Floats scale = simd::load(scales + c);
-        const simd::Floats sums = simd::load(linear.sums + column), bias = simd::load(linear.bias + column);
-        for (int r = 0; r < n_rows; ++r) {
-            const int at = r * panel_width + c;
-            simd::Floats value = simd::to_floats(simd::load(tile.sums + at)) * scale;
-            if (linear.n_groups > 1) value = value + simd::load(tile.floats + at);
-            const simd::Floats lifted = simd::fma(simd::all(rows.lowest[row + r]), sums, bias);
-            finish(place.at(row + r, column), simd::fma(value, simd::all(rows.scale[row + r]), lifted));
-        }
-    }
+    const float* sums = linear.sums + panel * panel_width;
+    const float* bias = linear.bias + panel * panel_width;
+    const float* scale = rows.scale + row;
+    const float* lowest = rows.lowest + row;
+    float* out = place.at(row, panel * panel_width);
+    const int64_t stride = place.stride;
+    const float* earlier = last ? before : nullptr;
+    tile_of<simd::tile_rows>(bytes, rows.stride, weights, group, ahead, n_rows, [=](int r, int c, simd::Ints sum) {
+        simd::Floats value = simd::to_floats(sum) * simd::load(scales + c);
+        if (earlier) value = value + simd::load(earlier + r * panel_width + c);
+        const simd::Floats lifted = simd::fma(simd::all(lowest[r]), simd::load(sums + c), simd::load(bias + c));
+        finish(out + r * stride + c, simd::fma(value, simd::all(scale[r]), lifted));
+    });
 }
 
 template <class Finish>
-void finish_float(const Linear& linear, int panel, int row, int n_rows, const Tile& tile, const Place& place, Finish finish) {
-    for (int c = 0; c < panel_width; c += simd::lanes) {
-        const int column = panel * panel_width + c;
-        const simd::Floats bias = simd::load(linear.bias + column);
-        for (int r = 0; r < n_rows; ++r)
-            finish(place.at(row + r, column), simd::load(tile.floats + r * panel_width + c) + bias);
-    }
+void float_tile(const Linear& linear, int panel, const Rows& rows, int row, int n_rows, Ahead ahead, const Place& place,
+                Finish finish) {
+    const float* weights = linear.float_panels + int64_t(panel) * linear.depth * panel_width;
+    const float* bias = linear.bias + panel * panel_width;
+    float* out = place.at(row, panel * panel_width);
+    const int64_t stride = place.stride;
+    tile_of<simd::tile_rows>(rows.floats + row * rows.stride, rows.stride, weights, linear.depth, ahead, n_rows,
+                             [=](int r, int c, simd::Floats sum) { finish(out + r * stride + c, sum + simd::load(bias + c)); });
 }
 
 inline const char* panel_of(const Linear& linear, int panel) {
@@ -105,7 +98,6 @@ inline const char* panel_of(const Linear& linear, int panel) {
 template <class Finish>
 void multiply(const Linear& linear, const Rows& rows, int n_rows, Span panels, const char* next, const Place& place,
               Finish finish) {
-    Tile tile;
     const bool is_int8 = linear.int8_panels != nullptr;
     const int64_t panel_bytes = int64_t(linear.depth) * panel_width * (is_int8 ? 1 : 4);
     const int n_tiles = (n_rows + simd::tile_rows - 1) / simd::tile_rows;
@@ -118,15 +110,8 @@ void multiply(const Linear& linear, const Rows& rows, int n_rows, Span panels, c
             const char* following = panel + 1 < panels.end ? panel_of(linear, panel + 1) : next;
             const Ahead ahead{following + t * tile_bytes, step};
             prefetch(place, row, n, panel * panel_width);
-            if (is_int8) {
-                int8_groups(linear, panel, rows, row, n, ahead, tile);
-                finish_int8(linear, panel, rows, row, n, tile, place, finish);
-            } else {
-                const float* own = reinterpret_cast<const float*>(panel_of(linear, panel));
-                const float* floats = rows.floats + row * rows.stride;
-                tile_of<simd::tile_rows>(floats, rows.stride, own, linear.depth, ahead, tile.floats, n);
-                finish_float(linear, panel, row, n, tile, place, finish);
-            }
+            if (is_int8) int8_tile(linear, panel, rows, row, n, ahead, place, finish);
+            else float_tile(linear, panel, rows, row, n, ahead, place, finish);
         }
 }
 
@@ -163,7 +148,10 @@ inline void quantise(const float* row, int n, const Extremes& extremes, uint8_t*
 inline void quantise(const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
     Extremes extremes(row);
     for (int i = 0; i < n; i += Extremes::strands * simd::lanes)
-        for (int s = 0; s < Extremes::strands; ++s) extremes.take(s, simd::load(row + i + s * simd::lanes));
+        for (int s = 0; s < Extremes::strands; ++s) {
+            __builtin_prefetch(row + n + i + s * simd::lanes);  // the next row
+            extremes.take(s, simd::load(row + i + s * simd::lanes));
+        }
     quantise(row, n, extremes, bytes, scale, lowest);
 }
 

@@ -12,6 +12,7 @@ using Ints = __m256i;
 inline Floats load(const float* from) { return _mm256_loadu_ps(from); }
 inline Ints load(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 inline void store(float* to, Floats x) { _mm256_storeu_ps(to, x); }
+inline void store(int32_t* to, Ints x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 inline Floats all(float x) { return _mm256_set1_ps(x); }
 inline Floats fma(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
 // c - a * b
@@ -91,9 +92,10 @@ inline void add_products(__m256i& sum, __m256i unsigned_bytes, __m256i signed_by
 
 constexpr int columns_at_once = 16;  // two registers a row
 
-template <int Rows>
+template <int Rows, class Take>
 __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,
-                                    gemel::Ahead ahead, int32_t* sums) {
+                                    gemel::Ahead ahead,
+                                    Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         __m256i sum[Rows][2];
 #pragma GCC unroll 6
@@ -114,14 +116,14 @@ __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const i
         }
 #pragma GCC unroll 6
         for (int r = 0; r < Rows; ++r)
-            for (int c = 0; c < 2; ++c)
-                _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * 64 + column + c * 8), sum[r][c]);
+            for (int c = 0; c < 2; ++c) take(r, column + c * lanes, sum[r][c]);
     }
 }
 
-template <int Rows>
+template <int Rows, class Take>
 __attribute__((noinline)) void tile(const float* rows, int64_t stride, const float* panel, int depth,
-                                    gemel::Ahead ahead, float* sums) {
+                                    gemel::Ahead ahead,
+                                    Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         __m256 sum[Rows][2];
 #pragma GCC unroll 6
@@ -139,7 +141,7 @@ __attribute__((noinline)) void tile(const float* rows, int64_t stride, const flo
         }
 #pragma GCC unroll 6
         for (int r = 0; r < Rows; ++r)
-            for (int c = 0; c < 2; ++c) _mm256_storeu_ps(sums + r * 64 + column + c * 8, sum[r][c]);
+            for (int c = 0; c < 2; ++c) take(r, column + c * lanes, sum[r][c]);
     }
 }
 

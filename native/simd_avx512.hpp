@@ -76,13 +76,13 @@ inline void add_products(__m512i& sum, __m512i unsigned_bytes, __m512i signed_by
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
-// Tiles: up to six rows by a whole panel, every sum in a register of its own.
+// Tiles: up to six rows by a whole panel, every sum in a register of its own until take(row, column, sum).
 constexpr int tile_rows = 6;
 constexpr int attention_rows = 8;
 
-template <int Rows>
+template <int Rows, class Take>
 __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,
-                                    gemel::Ahead ahead, int32_t* sums) {
+                                    gemel::Ahead ahead, Take take) {
     __m512i sum[Rows][4];
 #pragma GCC unroll 6
     for (int r = 0; r < Rows; ++r)
@@ -103,15 +103,15 @@ __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const i
             add_products(sum[r][3], x, w3);
         }
     }
-#pragma GCC unroll 6
-    for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
-        for (int c = 0; c < 4; ++c) _mm512_storeu_si512(sums + r * 64 + c * 16, sum[r][c]);
+    for (int c = 0; c < 4; ++c)
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r) take(r, c * 16, sum[r][c]);
 }
 
-template <int Rows>
+template <int Rows, class Take>
 __attribute__((noinline)) void tile(const float* rows, int64_t stride, const float* panel, int depth,
-                                    gemel::Ahead ahead, float* sums) {
+                                    gemel::Ahead ahead, Take take) {
     __m512 sum[Rows][4];
 #pragma GCC unroll 6
     for (int r = 0; r < Rows; ++r)
@@ -130,10 +130,10 @@ __attribute__((noinline)) void tile(const float* rows, int64_t stride, const flo
             sum[r][3] = _mm512_fmadd_ps(x, w3, sum[r][3]);
         }
     }
-#pragma GCC unroll 6
-    for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
-        for (int c = 0; c < 4; ++c) _mm512_storeu_ps(sums + r * 64 + c * 16, sum[r][c]);
+    for (int c = 0; c < 4; ++c)
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r) take(r, c * 16, sum[r][c]);
 }
 
 }  // namespace simd

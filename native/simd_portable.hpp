@@ -37,6 +37,9 @@ inline Ints load(const int32_t* from) {
 inline void store(float* to, Floats x) {
     for (int i = 0; i < lanes; ++i) to[i] = x.lane[i];
 }
+inline void store(int32_t* to, Ints x) {
+    for (int i = 0; i < lanes; ++i) to[i] = x.lane[i];
+}
 inline Floats all(float x) { return each([&](int) { return x; }); }
 inline float fma(float a, float b, float c) {
 #if defined(__ARM_FEATURE_FMA) || defined(__FMA__)
@@ -116,10 +119,11 @@ constexpr int columns_at_once = 16;
 #if defined(__ARM_FEATURE_DOTPROD)
 // NEON multiplies signed by signed bytes: the unsigned ones are lowered by 128, and 128 times the sum of
 // the weights is given back, which is exact in int32.
-template <int Rows>
-void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, gemel::Ahead, int32_t* sums) {
+template <int Rows, class Take>
+void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, gemel::Ahead, Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         int32x4_t sum[Rows][4], lift[4];
+        int32_t found[Rows * columns_at_once];
         for (int c = 0; c < 4; ++c) {
             lift[c] = vdupq_n_s32(0);
             for (int r = 0; r < Rows; ++r) sum[r][c] = vdupq_n_s32(0);
@@ -140,12 +144,14 @@ void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, g
         }
         for (int r = 0; r < Rows; ++r)
             for (int c = 0; c < 4; ++c)
-                vst1q_s32(sums + r * 64 + column + c * 4, vmlaq_n_s32(sum[r][c], lift[c], 128));
+                vst1q_s32(found + r * columns_at_once + c * 4, vmlaq_n_s32(sum[r][c], lift[c], 128));
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < columns_at_once; c += lanes) take(r, column + c, load(found + r * columns_at_once + c));
     }
 }
 #else
-template <int Rows>
-void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, gemel::Ahead, int32_t* sums) {
+template <int Rows, class Take>
+void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, gemel::Ahead, Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         int32_t sum[Rows][columns_at_once] = {};
         const int8_t* weights = panel + column * 4;
@@ -155,13 +161,14 @@ void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, g
                 for (int c = 0; c < columns_at_once; ++c)
                     for (int i = 0; i < 4; ++i) sum[r][c] += int32_t(x[i]) * int32_t(weights[c * 4 + i]);
             }
-        for (int r = 0; r < Rows; ++r) __builtin_memcpy(sums + r * 64 + column, sum[r], sizeof sum[r]);
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < columns_at_once; c += lanes) take(r, column + c, load(sum[r] + c));
     }
 }
 #endif
 
-template <int Rows>
-void tile(const float* rows, int64_t stride, const float* panel, int depth, gemel::Ahead, float* sums) {
+template <int Rows, class Take>
+void tile(const float* rows, int64_t stride, const float* panel, int depth, gemel::Ahead, Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         float sum[Rows][columns_at_once] = {};
         const float* weights = panel + column;
@@ -170,7 +177,8 @@ void tile(const float* rows, int64_t stride, const float* panel, int depth, geme
                 const float x = rows[r * stride + k];
                 for (int c = 0; c < columns_at_once; ++c) sum[r][c] = fma(x, weights[c], sum[r][c]);
             }
-        for (int r = 0; r < Rows; ++r) __builtin_memcpy(sums + r * 64 + column, sum[r], sizeof sum[r]);
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < columns_at_once; c += lanes) take(r, column + c, load(sum[r] + c));
     }
 }
 
