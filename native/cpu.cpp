@@ -43,6 +43,9 @@ bool runs(void (*instruction)()) {
     return ran;
 }
 
+std::mutex one_at_a_time;  // the trap handler and its jump buffer are shared
+constexpr uint64_t ymm_state = 0x6, zmm_state = 0xe6, tile_state = 0x60000;
+
 struct Advertised {
     uint32_t leaf1_ecx = 0, leaf7_ebx = 0, leaf7_ecx = 0, leaf7_edx = 0, leaf71_eax = 0;
     uint64_t kept_state = 0;  // XCR0: the register files that the operating system saves
@@ -63,10 +66,14 @@ struct Advertised {
 
 }  // namespace
 
-std::vector<std::pair<std::string, bool>> probe_cpu() {
-    static std::mutex one_at_a_time;  // the trap handler and its jump buffer are shared
+bool executes_avx_vnni() {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    constexpr uint64_t ymm_state = 0x6, zmm_state = 0xe6, tile_state = 0x60000;
+    const Advertised cpu;
+    return cpu.keeps(ymm_state) && (cpu.leaf7_ebx & (1u << 5)) && runs(run_avx2) && runs(run_avx_vnni);
+}
+
+std::vector<std::pair<std::string, bool>> probe_cpu() {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
     const Advertised cpu;
     const bool avx2 = cpu.keeps(ymm_state) && (cpu.leaf7_ebx & (1u << 5)) && runs(run_avx2);
     const bool f16c = avx2 && (cpu.leaf1_ecx & (1u << 29)) && runs(run_f16c);
@@ -89,6 +96,8 @@ std::vector<std::pair<std::string, bool>> probe_cpu() {
 
 #elif defined(__aarch64__)
 
+bool executes_avx_vnni() { return false; }
+
 // NEON is part of the base architecture; the dot product is known from the compile target.
 std::vector<std::pair<std::string, bool>> probe_cpu() {
 #if defined(__ARM_FEATURE_DOTPROD)
@@ -99,6 +108,8 @@ std::vector<std::pair<std::string, bool>> probe_cpu() {
 }
 
 #else
+
+bool executes_avx_vnni() { return false; }
 
 std::vector<std::pair<std::string, bool>> probe_cpu() { return {}; }
 

@@ -12,4 +12,7 @@ namespace gemel {
 // registers, and one of its instructions ran: some machines advertise AMX and trap on it.
 std::vector<std::pair<std::string, bool>> probe_cpu();
 
+// Whether AVX-VNNI runs here, advertised or not: virtual machines hide it on processors that have it.
+bool executes_avx_vnni();
+
 }  // namespace gemel

@@ -35,7 +35,7 @@ std::vector<const Kernels*> runnable_kernels() {
 #if defined(__x86_64__)
     const bool avx2 = executes(cpu, "avx2");
     if (avx2) found.push_back(&avx2_kernels());
-    if (avx2 && executes(cpu, "avx_vnni")) found.push_back(&avx_vnni_kernels());
+    if (avx2 && executes_avx_vnni()) found.push_back(&avx_vnni_kernels());
     if (executes(cpu, "avx512_vnni")) found.push_back(&avx512_vnni_kernels());
 #endif
     return found;
@@ -187,11 +187,11 @@ void Engine::check(const Texts& texts, const Pooling& pooling, Result result, in
     if (pooling.n_prompt < 0 || pooling.n_first < 0 || pooling.n_last < 0) refuse("tokens to skip cannot be negative");
     if (texts.starts[0] != 0 || texts.starts[texts.n_texts] != texts.n_ids) refuse("the texts do not cover the ids");
     for (int64_t t = 0; t < texts.n_texts; ++t) {
+        if (texts.starts[t + 1] < 0 || texts.starts[t + 1] > texts.n_ids) refuse("the texts reach beyond the ids");
         const int64_t n = texts.starts[t + 1] - texts.starts[t];
         if (n < 1 || n > model.n_positions)
             refuse("text " + std::to_string(t) + " has " + std::to_string(n) + " tokens; this model reads 1 to " +
                    std::to_string(model.n_positions));
-        if (texts.starts[t + 1] > texts.n_ids) refuse("the texts reach beyond the ids");
     }
     for (int64_t i = 0; i < texts.n_ids; ++i)
         if (texts.ids[i] < 0 || texts.ids[i] >= model.vocabulary)
