@@ -70,10 +70,8 @@ class Engine {
     // The tail alone, of pooled vectors (n, pooled_dim).
     void finish(const float* pooled, int64_t n, int pooled_dim, float* out, int dim);
 
-    int hidden() const { return model.hidden; }
     int n_threads() const { return pool.size(); }
     const char* instruction_set() const { return kernels.name; }
-    bool is_int8() const { return model.is_int8; }
     size_t n_bytes() const;
     int pooled_dim(const Pooling& pooling) const { return int(pooling.modes.size()) * model.hidden; }
 

@@ -14,7 +14,6 @@ inline Ints load(const int32_t* from) { return _mm512_loadu_si512(from); }
 inline void store(float* to, Floats x) { _mm512_storeu_ps(to, x); }
 inline void store(int32_t* to, Ints x) { _mm512_storeu_si512(to, x); }
 inline Floats all(float x) { return _mm512_set1_ps(x); }
-inline Ints no_sum() { return _mm512_setzero_si512(); }
 inline Floats fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
 // c - a * b
 inline Floats less_product(Floats c, Floats a, Floats b) { return _mm512_fnmadd_ps(a, b, c); }
