@@ -23,7 +23,7 @@ _precision = click.option(
     "--precision",
     type=click.Choice(["int8", "float32"]),
     default=None,
-    help="How exactly to compute; int8 is four times as fast.  [default: int8 on a CPU]",
+    help="How exactly to compute; int8 is three times as fast.  [default: int8 on a CPU]",
 )
 _threads = click.option(
     "--threads",
