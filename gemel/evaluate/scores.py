@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gemel.contracts import Encoder
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -15,10 +17,14 @@ class Scores:
     metrics: Mapping[str, float]
     primary: str  # the metric that tables show
     protocol: str  # in words
-    n_pairs: int
-    data_hash: str  # sha256 of the file; empty for data that came from none
+    n_examples: int
+    data_hash: str  # sha256 of the files; empty for data that came from none
     fingerprint: str  # of the encoder
     engine: str
+    interval: tuple[float, float] | None = None  # 95% of the primary metric, by the bootstrap
+
+    def __post_init__(self) -> None:
+        assert self.primary in self.metrics, f"{self.primary} is not among {list(self.metrics)}"
 
     @property
     def score(self) -> float:
@@ -28,3 +34,9 @@ class Scores:
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
         return asdict(self)
+
+
+def engine_of(encoder: Encoder) -> str:
+    """What computes, and how exactly."""
+    engine = str(getattr(encoder, "engine", type(encoder).__name__))
+    return f"{engine} {getattr(encoder, 'precision', '')}".rstrip()

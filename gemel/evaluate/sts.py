@@ -18,13 +18,13 @@ import numpy as np
 
 from gemel.contracts import Encoder, Vectors
 from gemel.data.examples import Examples, read_examples
+from gemel.data.places import data_folder, find_file, hash_of
 from gemel.errors import InvalidInput
 from gemel.evaluate.correlation import pearson, spearman
-from gemel.evaluate.scores import Scores
+from gemel.evaluate.scores import Scores, engine_of
 from gemel.similarity import MEASURES, pairwise
 
 PRIMARY = "spearman_cosine"
-DATA_VARIABLE = "GEMEL_DATA"
 AVERAGE = "average"
 
 
@@ -65,16 +65,6 @@ class StsData:
             raise InvalidInput(f"{self.name} holds {self.pairs.kind}; expected scored pairs")
 
 
-def data_folder(data: str | os.PathLike[str] | None = None) -> Path:
-    """The folder of data sets: the one given, else the one that the environment names."""
-    named = data or os.environ.get(DATA_VARIABLE)
-    if not named:
-        raise InvalidInput(
-            f"no data folder was given; say where the sets are with --data or in {DATA_VARIABLE}"
-        )
-    return Path(named)
-
-
 def read_sts(data: str | os.PathLike[str] | None = None, sets: Iterable[StsSet] = STS_SETS) -> list[StsData]:
     """The sets, read from the data folder and found to be whole."""
     folder = data_folder(data)
@@ -92,10 +82,10 @@ def evaluate_sts(encoder: Encoder, data: Sequence[StsData] | None = None) -> lis
             metrics=_correlations(each, sentences, vectors),
             primary=PRIMARY,
             protocol=each.protocol,
-            n_pairs=len(each.pairs),
+            n_examples=len(each.pairs),
             data_hash=each.data_hash,
             fingerprint=encoder.fingerprint,
-            engine=_engine_of(encoder),
+            engine=engine_of(encoder),
         )
         for each in sets
     ]
@@ -111,7 +101,7 @@ def average_of(scores: Sequence[Scores]) -> Scores:
         metrics={name: float(np.mean([each.metrics[name] for each in scores])) for name in scores[0].metrics},
         primary=scores[0].primary,
         protocol=f"mean of {', '.join(each.name for each in scores)}, each counting the same",
-        n_pairs=sum(each.n_pairs for each in scores),
+        n_examples=sum(each.n_examples for each in scores),
         data_hash=hashlib.sha256(hashes.encode()).hexdigest() if hashes else "",
         fingerprint=scores[0].fingerprint,
         engine=scores[0].engine,
@@ -130,12 +120,7 @@ def validate_on_sts(pairs: Examples) -> Callable[[Encoder], float]:
 
 
 def _read_set(folder: Path, each: StsSet) -> StsData:
-    path = folder / each.file
-    if not path.is_file():
-        raise InvalidInput(
-            f"{each.name} was looked for at {path} and is not there; "
-            f"give the folder that holds {each.file} with --data or in {DATA_VARIABLE}"
-        )
+    path = find_file(folder, each.file, each.name)
     roles = {"first": "sentence1", "second": "sentence2", "score": "score"}
     pairs = read_examples(path, columns=roles, kind="scored pairs", score_range=each.score_range)
     if len(pairs) != each.n_pairs:
@@ -143,7 +128,7 @@ def _read_set(folder: Path, each: StsSet) -> StsData:
             f"{path} holds {len(pairs):,} pairs; expected the {each.n_pairs:,} of {each.name}: "
             "figures on other pairs cannot be compared with published ones"
         )
-    return StsData(each.name, pairs, each.protocol, hashlib.sha256(path.read_bytes()).hexdigest())
+    return StsData(each.name, pairs, each.protocol, hash_of(path))
 
 
 def _distinct(sets: Iterable[Examples]) -> dict[str, int]:
@@ -169,9 +154,3 @@ def _correlations(
         metrics[f"spearman_{measure}"] = spearman(similarities, gold)
         metrics[f"pearson_{measure}"] = pearson(similarities, gold)
     return metrics
-
-
-def _engine_of(encoder: Encoder) -> str:
-    """What computes, and how exactly."""
-    engine = str(getattr(encoder, "engine", type(encoder).__name__))
-    return f"{engine} {getattr(encoder, 'precision', '')}".rstrip()

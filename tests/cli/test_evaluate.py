@@ -51,7 +51,7 @@ def test_json_lines_have_every_set_and_the_average(sets: Path, tiny_bert: Path) 
     done = run(tiny_bert, "--data", sets)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["name"] for line in lines] == NAMES
-    assert [line["n_pairs"] for line in lines[:-1]] == [each.n_pairs for each in STS_SETS]
+    assert [line["n_examples"] for line in lines[:-1]] == [each.n_pairs for each in STS_SETS]
     for line in lines:
         assert (line["model"], line["task"], line["engine"]) == (str(tiny_bert), "sts", "native int8")
         assert len(line["metrics"]) == 8

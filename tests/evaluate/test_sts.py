@@ -18,7 +18,6 @@ from gemel.evaluate.sts import (
     StsData,
     StsSet,
     average_of,
-    data_folder,
     evaluate_sts,
     read_sts,
     validate_on_sts,
@@ -77,7 +76,7 @@ def test_the_scores_say_all_that_a_comparison_needs() -> None:
         "metrics": dict(scores.metrics),
         "primary": "spearman_cosine",
         "protocol": "in words",
-        "n_pairs": 4,
+        "n_examples": 4,
         "data_hash": "abc",
         "fingerprint": "by-heart",
         "engine": "memory",
@@ -127,7 +126,7 @@ def test_an_average_counts_every_set_the_same() -> None:
     reverse = pairs_of([("x", "x", 0.0), ("x", "against", 1.0)])
     scores = evaluate_sts(TableEncoder(BY_HEART), [StsData("up", PAIRS), StsData("down", reverse)])
     average = average_of(scores)
-    assert (average.name, average.n_pairs) == ("average", 6)
+    assert (average.name, average.n_examples) == ("average", 6)
     assert average.score == pytest.approx(0)
     assert average.protocol == "mean of up, down, each counting the same"
     with pytest.raises(InvalidInput, match="of several encoders"):
@@ -176,17 +175,6 @@ def test_a_set_of_another_size_is_refused(tmp_path: Path) -> None:
     write_set(tmp_path, SMALL, ROWS[:3])
     with pytest.raises(InvalidInput, match=r"test\.tsv holds 3 pairs; expected the 4 of STS99"):
         read_sts(tmp_path, [SMALL])
-
-
-def test_the_data_folder_is_the_argument_or_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GEMEL_DATA", "/from/environment")
-    assert data_folder() == Path("/from/environment")
-    assert data_folder(tmp_path) == tmp_path
-    monkeypatch.delenv("GEMEL_DATA")
-    with pytest.raises(InvalidInput, match="say where the sets are with --data or in GEMEL_DATA"):
-        data_folder()
 
 
 def test_the_seven_real_sets_are_whole(real_data: Path) -> None:
