@@ -80,6 +80,7 @@ def test_the_scores_say_all_that_a_comparison_needs() -> None:
         "data_hash": "abc",
         "fingerprint": "by-heart",
         "engine": "memory",
+        "interval": None,
     }
 
 
