@@ -8,63 +8,75 @@ using namespace gemel;
 // Where one head of one sequence stands. The query already carries 1 / sqrt(head_dim) and log2(e).
 struct Head {
     const float* query;
+    const float* key;
     const float* value;
     float* out;
     int64_t stride, out_stride;
     int n_tokens, head_dim;
-    const float* bias;  // by key minus query, the middle at distance 0; or null
+    const float* bias;  // by query minus key, the middle at distance 0; or null
 };
 
-constexpr int block = 16;  // keys are laid out in blocks, whatever the lanes
+constexpr int block = 16;  // queries are taken in blocks, whatever the lanes: one query a lane
 
-inline void transpose_keys(const float* key, int64_t stride, int n_padded, int head_dim, float* keys) {
-    for (int k = 0; k < n_padded; k += block)
-        for (int d = 0; d < head_dim; d += block)
-            simd::transpose(key + k * stride + d, stride, keys + int64_t(d) * n_padded + k, n_padded);
+// Queries side by side (head_dim, width), so that no sum, no maximum and no mask goes across lanes.
+inline void transpose_queries(const Head& head, int query, int width, float* queries) {
+    for (int q = 0; q < width; q += block)
+        for (int d = 0; d < head.head_dim; d += block)
+            simd::transpose(head.query + (query + q) * head.stride + d, head.stride, queries + d * width + q, width);
 }
 
-template <int Queries, int Vectors>
-void score(const Head& head, int query, const float* keys, int n_padded, int key, float* scores) {
-    simd::Floats sums[Queries][Vectors];
-    for (int q = 0; q < Queries; ++q)
-        for (int v = 0; v < Vectors; ++v) sums[q][v] = simd::all(0.0f);
+// The scores of a few keys, (key, width); `top` becomes the highest of each query.
+template <int Keys, int Vectors>
+void score(const Head& head, int query, int key, const float* queries, float* scores, simd::Floats* top) {
+    constexpr int width = Vectors * simd::lanes;
+    simd::Floats sums[Keys][Vectors];
+    for (int k = 0; k < Keys; ++k)
+        for (int v = 0; v < Vectors; ++v) sums[k][v] = simd::all(0.0f);
+    const float* keys = head.key + key * head.stride;
     for (int d = 0; d < head.head_dim; ++d) {
-        simd::Floats columns[Vectors];
-        for (int v = 0; v < Vectors; ++v) columns[v] = simd::load(keys + int64_t(d) * n_padded + key + v * simd::lanes);
-        for (int q = 0; q < Queries; ++q) {
-            const simd::Floats x = simd::all(head.query[(query + q) * head.stride + d]);
-            for (int v = 0; v < Vectors; ++v) sums[q][v] = simd::fma(x, columns[v], sums[q][v]);
+        simd::Floats column[Vectors];
+        for (int v = 0; v < Vectors; ++v) column[v] = simd::load(queries + d * width + v * simd::lanes);
+        for (int k = 0; k < Keys; ++k) {
+            const simd::Floats x = simd::all(keys[k * head.stride + d]);
+            for (int v = 0; v < Vectors; ++v) sums[k][v] = simd::fma(x, column[v], sums[k][v]);
         }
     }
-    for (int q = 0; q < Queries; ++q)
-        for (int v = 0; v < Vectors; ++v) simd::store(scores + int64_t(q) * n_padded + key + v * simd::lanes, sums[q][v]);
+    for (int k = 0; k < Keys; ++k)
+        for (int v = 0; v < Vectors; ++v) {
+            simd::Floats x = sums[k][v];
+            if (head.bias) x = x + simd::load(head.bias + query - (key + k) + v * simd::lanes);
+            top[v] = simd::larger(top[v], x);
+            simd::store(scores + int64_t(key + k) * width + v * simd::lanes, x);
+        }
 }
 
-// Scores into weights that are not yet divided by their sum, which is returned.
-inline float weigh(const Head& head, int query, float* scores, int n_padded) {
-    const int n = head.n_tokens, last = n - simd::lanes;
-    const simd::Floats nothing = simd::all(-__builtin_inff());
-    simd::Floats top = nothing;
-    for (int k = 0; k < n_padded; k += simd::lanes) {
-        simd::Floats x = simd::load(scores + k);
-        if (head.bias) x = x + simd::load(head.bias - query + k);
-        if (k > last) x = simd::first(n - k < 0 ? 0 : n - k, x, nothing);
-        simd::store(scores + k, x);
-        top = simd::larger(top, x);
+template <int Keys, int Vectors>
+void score_up_to(const Head& head, int query, Span keys, const float* queries, float* scores, simd::Floats* top) {
+    if constexpr (Keys > 1) {
+        if (keys.end - keys.begin < Keys)
+            return score_up_to<Keys - 1, Vectors>(head, query, keys, queries, scores, top);
     }
-    const simd::Floats highest = simd::all(simd::largest(top));
-    simd::Floats total = simd::all(0.0f);
-    for (int k = 0; k < n_padded; k += simd::lanes) {
-        simd::Floats weight = simd::exp2(simd::load(scores + k) - highest);
-        if (k > last) weight = simd::first(n - k < 0 ? 0 : n - k, weight, simd::all(0.0f));
-        simd::store(scores + k, weight);
-        total = total + weight;
-    }
-    return simd::sum(total);
+    score<Keys, Vectors>(head, query, keys.begin, queries, scores, top);
 }
 
+// Scores into weights that are not yet divided by their sum; `shares` is one over it.
+template <int Vectors>
+void weigh(int n_keys, const simd::Floats* top, float* scores, float* shares) {
+    simd::Floats total[Vectors];
+    for (int v = 0; v < Vectors; ++v) total[v] = simd::all(0.0f);
+    for (int k = 0; k < n_keys; ++k)
+        for (int v = 0; v < Vectors; ++v) {
+            float* at = scores + (int64_t(k) * Vectors + v) * simd::lanes;
+            const simd::Floats weight = simd::exp2(simd::load(at) - top[v]);
+            simd::store(at, weight);
+            total[v] = total[v] + weight;
+        }
+    for (int v = 0; v < Vectors; ++v) simd::store(shares + v * simd::lanes, simd::all(1.0f) / total[v]);
+}
+
+// The values of all keys by their weights, for a few queries and columns.
 template <int Queries, int Vectors>
-void mix(const Head& head, int query, const float* weights, int n_padded, const float* shares, int column) {
+void mix(const Head& head, int query, const float* weights, int width, const float* shares, int column) {
     simd::Floats sums[Queries][Vectors];
     for (int q = 0; q < Queries; ++q)
         for (int v = 0; v < Vectors; ++v) sums[q][v] = simd::all(0.0f);
@@ -72,7 +84,7 @@ void mix(const Head& head, int query, const float* weights, int n_padded, const 
         simd::Floats row[Vectors];
         for (int v = 0; v < Vectors; ++v) row[v] = simd::load(head.value + k * head.stride + column + v * simd::lanes);
         for (int q = 0; q < Queries; ++q) {
-            const simd::Floats weight = simd::all(weights[int64_t(q) * n_padded + k]);
+            const simd::Floats weight = simd::all(weights[int64_t(k) * width + q]);
             for (int v = 0; v < Vectors; ++v) sums[q][v] = simd::fma(weight, row[v], sums[q][v]);
         }
     }
@@ -82,35 +94,49 @@ void mix(const Head& head, int query, const float* weights, int n_padded, const 
 }
 
 template <int Queries>
-void attend_some(const Head& head, int query, const float* keys, int n_padded, float* scores) {
-    constexpr int two = 2 * simd::lanes;
-    int key = 0;
-    for (; key + two <= n_padded; key += two) score<Queries, 2>(head, query, keys, n_padded, key, scores);
-    for (; key < n_padded; key += simd::lanes) score<Queries, 1>(head, query, keys, n_padded, key, scores);
-    float shares[Queries];
-    for (int q = 0; q < Queries; ++q) shares[q] = 1.0f / weigh(head, query + q, scores + int64_t(q) * n_padded, n_padded);
-    int column = 0;
-    for (; column + two <= head.head_dim; column += two) mix<Queries, 2>(head, query, scores, n_padded, shares, column);
-    for (; column < head.head_dim; column += simd::lanes) mix<Queries, 1>(head, query, scores, n_padded, shares, column);
-}
-
-template <int Queries>
-void attend_up_to(const Head& head, Span queries, const float* keys, int n_padded, float* scores) {
+void mix_up_to(const Head& head, Span queries, const float* weights, int width, const float* shares) {
     if constexpr (Queries > 1) {
         if (queries.end - queries.begin < Queries)
-            return attend_up_to<Queries - 1>(head, queries, keys, n_padded, scores);
+            return mix_up_to<Queries - 1>(head, queries, weights, width, shares);
     }
-    attend_some<Queries>(head, queries.begin, keys, n_padded, scores);
+    constexpr int two = 2 * simd::lanes;
+    int column = 0;
+    for (; column + two <= head.head_dim; column += two)
+        mix<Queries, 2>(head, queries.begin, weights, width, shares, column);
+    for (; column < head.head_dim; column += simd::lanes)
+        mix<Queries, 1>(head, queries.begin, weights, width, shares, column);
 }
 
-inline void attend(const Head& head, const float* key, const AttentionScratch& scratch) {
-    const int n = head.n_tokens, n_padded = rounded_up(n, block);
-    transpose_keys(key, head.stride, n_padded, head.head_dim, scratch.keys);
-    // Blocks of nearly the same size: two queries left over would take as long as eight.
-    const int n_blocks = (n + simd::attention_rows - 1) / simd::attention_rows;
-    for (int b = 0; b < n_blocks; ++b) {
-        const Span queries = share(n, b, n_blocks);
-        attend_up_to<simd::attention_rows>(head, queries, scratch.keys, n_padded, scratch.scores);
+template <int Vectors>
+void attend_block(const Head& head, int query, int n_queries, const AttentionScratch& scratch) {
+    constexpr int width = Vectors * simd::lanes, at_once = simd::attention_rows;
+    alignas(64) float shares[width];
+    transpose_queries(head, query, width, scratch.queries);
+    simd::Floats top[Vectors];
+    for (int v = 0; v < Vectors; ++v) top[v] = simd::all(-__builtin_inff());
+    // Parts of nearly the same size: two keys left over would take as long as eight.
+    const int n_parts = (head.n_tokens + at_once - 1) / at_once;
+    for (int p = 0; p < n_parts; ++p)
+        score_up_to<at_once, Vectors>(head, query, share(head.n_tokens, p, n_parts), scratch.queries, scratch.scores, top);
+    weigh<Vectors>(head.n_tokens, top, scratch.scores, shares);
+    const int n_mixed = (n_queries + at_once - 1) / at_once;
+    for (int m = 0; m < n_mixed; ++m) {
+        const Span some = share(n_queries, m, n_mixed);
+        mix_up_to<at_once>(head, {query + some.begin, query + some.end}, scratch.scores + some.begin, width, shares + some.begin);
+    }
+}
+
+inline void attend(const Head& head, const AttentionScratch& scratch) {
+    constexpr int narrow = block / simd::lanes, wide = simd::attention_queries / simd::lanes;
+    for (int query = 0; query < head.n_tokens;) {
+        const int left = head.n_tokens - query;
+        if (left <= block || wide == narrow) {
+            attend_block<narrow>(head, query, left < block ? left : block, scratch);
+            query += block;
+        } else {
+            attend_block<wide>(head, query, left < wide * simd::lanes ? left : wide * simd::lanes, scratch);
+            query += wide * simd::lanes;
+        }
     }
 }
 

@@ -143,7 +143,8 @@ void Engine::set_distance_bias(const Table& by_head) {
         refuse("the distance bias has shape " + shape(by_head.n_rows, by_head.dim) + ", expected " +
                shape(model.n_heads, n));
     float* copy = store.take<float>(size_t(model.n_heads) * room);
-    for (int h = 0; h < model.n_heads; ++h) std::copy_n(by_head.rows + size_t(h) * n, n, copy + size_t(h) * room);
+    for (int h = 0; h < model.n_heads; ++h)
+        std::reverse_copy(by_head.rows + size_t(h) * n, by_head.rows + size_t(h + 1) * n, copy + size_t(h) * room);
     model.distance_bias = copy;
 }
 
@@ -262,14 +263,13 @@ void Engine::prepare(Workspace& own, int n_tokens) const {
 }
 
 void Engine::prepare_attention(Workspace& own, int longest) const {
-    const size_t keys = size_t(rounded_up(longest, spare_rows));
-    const size_t total = keys * (model.head_dim + queries_at_once) * sizeof(float);
+    const size_t total = (size_t(model.head_dim) + longest) * queries_at_once * sizeof(float);
     if (own.n_attention_bytes < total) {
         own.attention_memory = zeroed_memory(total);
         own.n_attention_bytes = total;
     }
-    own.attention.keys = static_cast<float*>(own.attention_memory.get());
-    own.attention.scores = own.attention.keys + keys * model.head_dim;
+    own.attention.queries = static_cast<float*>(own.attention_memory.get());
+    own.attention.scores = own.attention.queries + size_t(model.head_dim) * queries_at_once;
 }
 
 void Engine::write(const Batch& batch, Workspace& own, const Pooling& pooling, Result result, float* out, int dim) {

@@ -7,8 +7,18 @@ using namespace gemel;
 
 inline void plain(float* at, simd::Floats x) { simd::store(at, x); }
 
-inline void add(float* to, const float* from, int n) {
-    for (int i = 0; i < n; ++i) to[i] += from[i];
+inline void prefetch_row(const float* row, int n) {
+    for (int i = 0; i < n; i += cache_line / int(sizeof(float))) __builtin_prefetch(row + i);
+}
+
+// word + type + place, of which the last two may be missing.
+inline void add_up(const float* word, const float* type, const float* place, int n, float* __restrict to) {
+    if (type && place)
+        for (int i = 0; i < n; ++i) to[i] = word[i] + type[i] + place[i];
+    else if (type || place)
+        for (int i = 0; i < n; ++i) to[i] = word[i] + (type ? type : place)[i];
+    else
+        for (int i = 0; i < n; ++i) to[i] = word[i];
 }
 
 // Mean 0, variance 1, then gain and shift; in place. Gives the extremes of the result.
@@ -44,6 +54,11 @@ inline Extremes normalise(float* row, int n, const LayerNorm& norm, float epsilo
         extremes.take(i / simd::lanes % strands, x);
     }
     return extremes;
+}
+
+// The smallest number that an activation gives.
+constexpr float least_of(Activation activation) {
+    return activation == Activation::relu ? 0.0f : activation == Activation::silu ? -0.2785f : -0.1702f;
 }
 
 // One member's part of the forward pass of one batch.
@@ -90,9 +105,8 @@ class Pass {
             const float* word = model.words + int64_t(batch.ids[at]) * dim;
             const float* place = model.positions ? model.positions + int64_t(position) * dim : nullptr;
             const float* type = model.types ? model.types + int64_t(batch.types ? batch.types[at] : 0) * dim : nullptr;
-            for (int i = 0; i < dim; ++i) to[i] = word[i];
-            if (type) add(to, type, dim);
-            if (place) add(to, place, dim);
+            if (row + 1 < mine.end) prefetch_row(model.words + int64_t(batch.ids[at + 1]) * dim, dim);
+            add_up(word, type, place, dim, to);
             for (int i = dim; i < width; ++i) to[i] = 0.0f;
             normalise(to, dim, model.after_embedding, model.epsilon);
         }
@@ -115,6 +129,25 @@ class Pass {
                      scratch.lowest + row);
     }
 
+    void quantise_rows(const float* rows, int width) {
+        if (!model.is_int8) return;
+        const Span mine = my_rows();
+        for (int row = mine.begin; row < mine.end; ++row) quantise_row(rows, width, row);
+        team.wait();
+    }
+
+    // What an activation gives has a smallest number that is known beforehand.
+    void quantise_activated(int width) {
+        if (!model.is_int8) return;
+        if (model.activation == Activation::identity) return quantise_rows(scratch.wide, width);
+        const float floor = least_of(model.activation);
+        const Span mine = my_rows();
+        for (int row = mine.begin; row < mine.end; ++row)
+            quantise_above(floor, scratch.wide + int64_t(row) * width, width, scratch.quantised + int64_t(row) * width,
+                           scratch.scale + row, scratch.lowest + row);
+        team.wait();
+    }
+
     Rows rows_of(const float* floats, int width) const {
         return {scratch.quantised, floats, scratch.scale, scratch.lowest, width};
     }
@@ -127,6 +160,7 @@ class Pass {
         team.wait();
         attend_heads(stride, layer.attention_output.depth);
         team.wait();
+        quantise_rows(scratch.context, layer.attention_output.depth);
         add_to_tokens(layer.attention_output, layer.up, scratch.context, layer.after_attention);
     }
 
@@ -139,6 +173,7 @@ class Pass {
             const float* query = scratch.wide + start * stride + h * model.head_dim;
             Head head;
             head.query = query;
+            head.key = query + n_columns;
             head.value = query + 2 * n_columns;
             head.out = scratch.context + start * context_width + h * model.head_dim;
             head.stride = stride;
@@ -148,7 +183,7 @@ class Pass {
             head.bias = model.distance_bias
                             ? model.distance_bias + int64_t(h) * (2 * model.n_positions + block) + model.n_positions - 1
                             : nullptr;
-            attend(head, query + n_columns, own);
+            attend(head, own);
         }
         if (context_width > n_columns)
             for (int row = my_rows().begin; row < my_rows().end; ++row)
@@ -158,17 +193,13 @@ class Pass {
     // tokens = LayerNorm(tokens + W rows + b), quantised for what comes next.
     void add_to_tokens(const Linear& linear, const Linear& next, const float* rows, const LayerNorm& norm) {
         const Span mine = my_rows();
-        if (model.is_int8) {
-            for (int row = mine.begin; row < mine.end; ++row) quantise_row(rows, linear.depth, row);
-            team.wait();
-        }
         multiply(linear, rows_of(rows, linear.depth), n_tokens, my_panels(linear), first_panel(next),
                  {scratch.tokens, model.width}, [](float* at, simd::Floats x) { simd::store(at, x + simd::load(at)); });
         team.wait();
         for (int row = mine.begin; row < mine.end; ++row) {
             const Extremes extremes = normalise(token(row), model.hidden, norm, model.epsilon);
             if (model.is_int8)
-                quantise(token(row), model.width, extremes, scratch.quantised + int64_t(row) * model.width,
+                quantise(token(row), model.width, extremes.smallest(), extremes.largest(), scratch.quantised + int64_t(row) * model.width,
                          scratch.scale + row, scratch.lowest + row);
         }
         team.wait();
@@ -186,6 +217,7 @@ class Pass {
             case Activation::identity: up(layer, [](simd::Floats x) { return x; }); break;
         }
         team.wait();
+        quantise_activated(layer.down.depth);
         add_to_tokens(layer.down, next, scratch.wide, layer.after_feed_forward);
     }
 

@@ -57,7 +57,7 @@ struct Model {
     const float* types = nullptr;      // (n_types, embedding_dim), or null
     LayerNorm after_embedding;
     const Linear* projection = nullptr;     // of the embeddings, or null
-    const float* distance_bias = nullptr;   // (heads, 2 n_positions - 1): MPNet's, by key minus query
+    const float* distance_bias = nullptr;   // (heads, 2 n_positions - 1): MPNet's, by query minus key
     const Layer* layers = nullptr;
 };
 
@@ -89,11 +89,11 @@ struct Scratch {
 
 // What each member of a team needs for itself.
 struct AttentionScratch {
-    float* keys = nullptr;    // (head_dim, longest rounded up)
-    float* scores = nullptr;  // (queries at once, longest rounded up)
+    float* queries = nullptr;  // (head_dim, queries at once)
+    float* scores = nullptr;   // (longest, queries at once)
 };
 
-constexpr int queries_at_once = 8;
+constexpr int queries_at_once = 32;
 
 // Threads that work on one batch together and wait for each other between steps.
 struct Team {

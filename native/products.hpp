@@ -136,8 +136,8 @@ struct Extremes {
 };
 
 // A row as bytes: the smallest number becomes 0, the largest 255. n is a multiple of 64.
-inline void quantise(const float* row, int n, const Extremes& extremes, uint8_t* bytes, float* scale, float* lowest) {
-    const float smallest = extremes.smallest(), range = extremes.largest() - smallest;
+inline void quantise(const float* row, int n, float smallest, float largest, uint8_t* bytes, float* scale, float* lowest) {
+    const float range = largest - smallest;
     const float steps = range > 0.0f ? 255.0f / range : 0.0f;
     const simd::Floats factor = simd::all(steps), offset = simd::all(-smallest * steps);
     for (int i = 0; i < n; i += 64) simd::store_64_bytes(bytes + i, row + i, factor, offset);
@@ -152,7 +152,20 @@ inline void quantise(const float* row, int n, uint8_t* bytes, float* scale, floa
             __builtin_prefetch(row + n + i + s * simd::lanes);  // the next row
             extremes.take(s, simd::load(row + i + s * simd::lanes));
         }
-    quantise(row, n, extremes, bytes, scale, lowest);
+    quantise(row, n, extremes.smallest(), extremes.largest(), bytes, scale, lowest);
+}
+
+// The same where the smallest number is known.
+inline void quantise_above(float smallest, const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
+    simd::Floats high[Extremes::strands];
+    for (int s = 0; s < Extremes::strands; ++s) high[s] = simd::all(smallest);
+    for (int i = 0; i < n; i += Extremes::strands * simd::lanes)
+        for (int s = 0; s < Extremes::strands; ++s) {
+            __builtin_prefetch(row + n + i + s * simd::lanes);  // the next row
+            high[s] = simd::larger(high[s], simd::load(row + i + s * simd::lanes));
+        }
+    const float largest = simd::largest(simd::larger(simd::larger(high[0], high[1]), simd::larger(high[2], high[3])));
+    quantise(row, n, smallest, largest, bytes, scale, lowest);
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ inline void transpose(const float* from, int64_t stride, float* to, int64_t to_s
 }
 
 constexpr int attention_rows = 4;
+constexpr int attention_queries = 16;
 
 #if defined(GEMEL_AVX_VNNI)
 constexpr int tile_rows = 6;

@@ -78,6 +78,7 @@ inline void add_products(__m512i& sum, __m512i unsigned_bytes, __m512i signed_by
 // Tiles: up to six rows by a whole panel, every sum in a register of its own until take(row, column, sum).
 constexpr int tile_rows = 6;
 constexpr int attention_rows = 8;
+constexpr int attention_queries = 32;
 
 template <int Rows, class Take>
 __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,

@@ -113,6 +113,7 @@ inline void transpose(const float* from, int64_t stride, float* to, int64_t to_s
 }
 
 constexpr int attention_rows = 4;
+constexpr int attention_queries = 16;
 constexpr int tile_rows = 4;
 constexpr int columns_at_once = 16;
 
