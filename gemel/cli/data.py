@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +141,10 @@ def _table(holdings: Sequence[Holding], verify: bool) -> str:
         n_rows = "" if known.rows is None else f"{known.rows:,}"
         how = "get" if known.downloads else "by hand"
         rows.append([known.name, known.task, here, how, n_rows, known.licence])
-    return format_table(["name", "task", "here", "how to get", "rows", "licence"], rows)
+    header = ["name", "task", "here", "how to get", "rows", "licence"]
+    table = format_table(header, rows)
+    room = shutil.get_terminal_size((110, 24)).columns
+    return "\n".join(line if len(line) <= room else f"{line[: room - 1]}…" for line in table.split("\n"))
 
 
 def _description(each: Holding) -> str:

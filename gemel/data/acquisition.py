@@ -104,7 +104,7 @@ def _downloads(
     known: DataSet, source: str | os.PathLike[str] | None, urls: Sequence[str], hashes: Sequence[str]
 ) -> tuple[Download, ...]:
     if not known.layout:
-        raise InvalidInput(f"{known.name} cannot be made from official files: {how_to_get(known)}")
+        raise InvalidInput(f"{known.name} is not here; {how_to_get(known)}")
     if source is not None:
         if urls:
             raise InvalidInput("both a place and a file were given; expected --url or --from, not both")
@@ -139,6 +139,8 @@ def _fetched(
     ]
     official = _unpacked(paths, workshop / "official")
     shutil.rmtree(cellar)
+    if not any(cellar.parent.iterdir()):
+        cellar.parent.rmdir()
     return official, sources
 
 
@@ -169,7 +171,9 @@ def _in_hand(
         archives = [source]
     else:
         raise InvalidInput(f"{source} is not there; expected the official files of {known.name}")
-    sources = [Source(str(path), *_measures(path)) for path in archives]
+    known_hashes = {each.sha256 for each in known.downloads} | {each.lower() for each in hashes}
+    measured = [(path, *_measures(path)) for path in archives]
+    sources = [Source(str(path), size, sha256, sha256 in known_hashes) for path, size, sha256 in measured]
     if hashes and [each.sha256 for each in sources] != [each.lower() for each in hashes]:
         found = ", ".join(str(each.sha256) for each in sources)
         raise InvalidInput(f"{source} has the sha256 {found}; expected {', '.join(hashes)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import http.client
 import json
 import time
@@ -24,7 +23,6 @@ _BLOCK_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 60
 RETRY_SECONDS = (1.0, 3.0, 9.0)  # how long to wait before each further attempt
 _WORTH_RETRYING = (408, 429, 500, 502, 503, 504)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _OTHER_PLACE = "give another place with --url, or the file itself with --from"
 
 
@@ -156,11 +154,9 @@ class _Half:
                     file.write(block)
                     bar.update(len(block))
         except OSError as error:
-            if error.errno not in _FULL:
-                raise
             raise WriteFailed(
-                f"cannot write {self.part}: {error.strerror}; {self.size:,} bytes are kept: make room, and "
-                "the same command continues from there"
+                f"cannot write {self.part}: {error.strerror or error}; {self.size:,} bytes are kept: make "
+                "room, and the same command continues from there"
             ) from error
 
     def _version(self, url: str) -> _Version | None:
@@ -180,7 +176,7 @@ def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
     try:
         while block := response.read(_BLOCK_BYTES):
             yield block
-    except (http.client.HTTPException, ConnectionError, TimeoutError) as error:
+    except (http.client.HTTPException, OSError) as error:
         raise _Broken(str(error) or type(error).__name__) from error
 
 
