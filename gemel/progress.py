@@ -43,7 +43,9 @@ def progress_bar(
 
     outer = _is_inside_a_bar.set(True)
     try:
-        with tqdm(total=total, desc=what, unit=f" {unit}", leave=False) as bar:
+        is_size = unit == "bytes"  # which are told in thousands and millions
+        unit = "B" if is_size else f" {unit}"
+        with tqdm(total=total, desc=what, unit=unit, unit_scale=is_size, leave=False) as bar:
             yield bar
     finally:
         _is_inside_a_bar.reset(outer)

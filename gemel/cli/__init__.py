@@ -19,6 +19,7 @@ VERBS = {
     "bench": "bench",
     "classify": "classify",
     "convert": "convert",
+    "data": "data",
     "demo": "demo",
     "encode": "encode",
     "evaluate": "evaluate",

@@ -99,11 +99,13 @@ def json_table(lines: Iterator[str], name: str, bare_column: str | None = None) 
     return Table(name, None, read)
 
 
-def csv_table(lines: Iterator[str], name: str) -> Table:
-    """A table with a header, commas and quotes."""
+def csv_table(
+    lines: Iterator[str], name: str, *, columns: Sequence[str] | None = None, delimiter: str = ","
+) -> Table:
+    """A table with commas and quotes, its header given or in the first line."""
     # The csv module's limit is a global one, and its 128 KiB would refuse long texts.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
 
     def cells(on_bad_row: OnBadRow) -> Iterator[tuple[int, list[str]]]:
         while True:
@@ -119,7 +121,7 @@ def csv_table(lines: Iterator[str], name: str) -> Table:
                 return
             yield number, row or [""]
 
-    _, header = next(cells(refuse), (1, []))
+    header = list(columns) if columns is not None else next(cells(refuse), (1, []))[1]
     return Table(
         name, header, lambda wanted, on_bad_row: _read(name, header, cells(on_bad_row), wanted, on_bad_row)
     )
