@@ -113,20 +113,26 @@ def _moved(
 ) -> Vectors:
     """The means of the groups; a group that is empty begins anew at the row that is farthest off."""
     sizes = np.bincount(groups, minlength=len(centres))
-    order = np.argsort(groups, kind="stable")
-    filled = np.flatnonzero(sizes)
-    starts = (np.cumsum(sizes) - sizes)[filled]
-    moved = centres.copy()
-    moved[filled] = np.add.reduceat(rows[order], starts, axis=0) / sizes[filled, None]
+    sums = np.zeros_like(centres)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        members = (groups[part] == np.arange(len(centres))[:, None]).astype(np.float32)
+        sums += _products(members, rows[part].T)
+    moved: Vectors = sums / np.maximum(sizes, 1)[:, None].astype(np.float32)
     empty = np.flatnonzero(sizes == 0)
-    moved[empty] = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
+    if len(empty):
+        moved[empty] = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
     return normalise(moved) if measure == "cosine" else moved
 
 
 def _squares(rows: Vectors, centres: Vectors) -> _Doubles:
     """Squared Euclidean distances (n, n_groups); of unit vectors they are 2 - 2 cosine."""
     lengths = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", centres, centres)
-    with np.errstate(all="ignore"):  # BLAS may flag what it computes in the unused lanes of a register
-        products = rows @ centres.T
-    squares: _Doubles = np.maximum(lengths - 2 * products, 0).astype(np.float64)
+    squares: _Doubles = np.maximum(lengths - 2 * _products(rows, centres), 0).astype(np.float64)
     return squares
+
+
+def _products(a: Vectors, b: Vectors) -> Vectors:
+    with np.errstate(all="ignore"):  # BLAS may flag what it computes in the unused lanes of a register
+        products: Vectors = a @ b.T
+    return products
