@@ -118,7 +118,7 @@ def _moved(
         part = slice(start, start + _BLOCK_ROWS)
         members = (groups[part] == np.arange(len(centres))[:, None]).astype(np.float32)
         sums += _products(members, rows[part].T)
-    moved: Vectors = sums / np.maximum(sizes, 1)[:, None].astype(np.float32)
+    moved = np.divide(sums, np.maximum(sizes, 1)[:, None], out=sums, casting="same_kind")
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
         moved[empty] = rows[np.argsort(-distances, kind="stable")[: len(empty)]]
