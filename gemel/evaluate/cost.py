@@ -65,12 +65,11 @@ class Cost:
     def describe(self) -> str:
         """A few lines for a person."""
         times = (
-            ("the most similar pair", self.encoder_mining_seconds, self.reranker_mining_seconds),
-            ("one query", self.encoder_query_seconds, self.reranker_query_seconds),
+            ("the most similar pair of", self.encoder_mining_seconds, self.reranker_mining_seconds),
+            ("one query against", self.encoder_query_seconds, self.reranker_query_seconds),
         )
         lines = [
-            f"{what} of {self.n_texts:,} texts: "
-            f"{_spoken(fast)} with vectors, {_spoken(slow)} with the reranker"
+            f"{what} {self.n_texts:,} texts: {_spoken(fast)} with vectors, {_spoken(slow)} with the reranker"
             for what, fast, slow in times
         ]
         if self.encoder_spearman is not None and self.reranker_spearman is not None:

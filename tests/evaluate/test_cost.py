@@ -57,7 +57,7 @@ def test_the_words_say_what_was_measured_and_what_was_not() -> None:
     cost = Cost(10_000, 500, 100, 2_000.0, 213.66, 5.2, 234_000.0, 0.0031, 46.8)
     first, second, last = cost.describe().splitlines()
     assert first == "the most similar pair of 10,000 texts: 5.2 s with vectors, 2.7 days with the reranker"
-    assert second == "one query of 10,000 texts: 3.1 ms with vectors, 46.8 s with the reranker"
+    assert second == "one query against 10,000 texts: 3.1 ms with vectors, 46.8 s with the reranker"
     assert last.startswith("measured: 500 texts encoded")
     assert "extrapolated to 10,000 texts" in last
     assert "49,995,000 pairs" in last

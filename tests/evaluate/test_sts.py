@@ -266,3 +266,13 @@ def test_the_other_groups_are_whole(real_data: Path) -> None:
     ]
     (sick,) = read_sts(real_data, STS_GROUPS["sts-mteb"][-1:])
     assert (sick.name, len(sick.pairs)) == ("SICK-R (all)", 9_927)
+
+
+def test_random_vectors_are_at_chance_on_every_real_set(real_data: Path) -> None:
+    sets = read_sts(real_data)
+    texts = {text for each in sets for column in each.pairs.columns.values() for text in column}
+    random = np.random.default_rng(0)
+    encoder = TableEncoder({text: random.standard_normal(16).tolist() for text in sorted(texts)})
+    for scores in evaluate_sts(encoder, sets, n_resamples=0):
+        assert abs(scores.score) < 0.12, scores.name  # pairs of equal sentences are few, but there
+        assert scores.interval is None
