@@ -94,7 +94,7 @@ def validate_on_sts(pairs: Examples) -> Callable[[Encoder], float]:
     An encoder that gives all sentences one vector gets 0.0: a training run may pass through that.
     """
     gold = _gold(StsData("validation", pairs))
-    if not len(gold) or gold.min() == gold.max():
+    if gold.min() == gold.max():
         raise InvalidInput(
             f"validation was given {len(gold):,} pairs with one score; expected pairs that people judged "
             "differently: nothing else has a correlation"
@@ -179,9 +179,8 @@ def _gold(data: StsData) -> npt.NDArray[np.float32]:
 
 
 def _check_spread(name: str, similarities: npt.NDArray[np.float32], measure: str) -> None:
-    if not len(similarities) or similarities.min() == similarities.max():
-        shown = f"{similarities[0]:g}" if len(similarities) else "none"
+    if similarities.min() == similarities.max():
         raise InvalidInput(
-            f"{name}: every pair has the same {measure} similarity, {shown}; "
+            f"{name}: every pair has the same {measure} similarity, {similarities[0]:g}; "
             "the encoder gives all sentences one vector"
         )

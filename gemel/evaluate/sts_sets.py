@@ -90,6 +90,8 @@ class StsData:
     def __post_init__(self) -> None:
         if self.pairs.kind != "scored pairs":
             raise InvalidInput(f"{self.name} holds {self.pairs.kind}; expected scored pairs")
+        if not len(self.pairs):
+            raise InvalidInput(f"{self.name} holds no pairs; expected two or more")
         if self.parts and len(self.parts) != len(self.pairs):
             raise InvalidInput(
                 f"{self.name} names the sub-file of {len(self.parts):,} of {len(self.pairs):,} pairs; "

@@ -110,6 +110,10 @@ def test_validation_on_pairs_that_all_score_the_same_is_refused_before_training(
 def test_pairs_without_scores_are_no_set() -> None:
     with pytest.raises(InvalidInput, match="hand holds pairs; expected scored pairs"):
         StsData("hand", Examples("pairs", {"first": ["a"], "second": ["b"]}))
+    with pytest.raises(InvalidInput, match="hand holds no pairs; expected two or more"):
+        StsData("hand", PAIRS[:0])
+    with pytest.raises(InvalidInput, match="hand names the sub-file of 1 of 4 pairs; expected one a pair"):
+        StsData("hand", PAIRS, parts=["news"])
 
 
 def test_validation_gives_the_spearman_of_cosines(toy_encoder: ToyEncoder) -> None:
