@@ -2,92 +2,72 @@
 
 The paper's seven sets and its protocol (section 4.1): no training on them, the cosine of the two vectors,
 Spearman's correlation with the gold scores. Aggregation is "all": the sub-files of a year are one list with
-one correlation; the mean over the sub-files would be another figure. Beware of averages over models that saw
-STSb's training part: it shares pairs with STS12 to STS16.
+one correlation; "mean" and "wmean", SentEval's other two, are other figures. Beware of averages over models
+that saw STSb's training part: it shares pairs with STS12 to STS16 (`contamination` counts them).
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from gemel.contracts import Encoder, Vectors
-from gemel.data.examples import Examples, read_examples
-from gemel.data.places import data_folder, find_file, hash_of
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
+from gemel.evaluate.bootstrap import N_RESAMPLES, SpearmanOf, interval_of, resample
 from gemel.evaluate.correlation import pearson, spearman
+from gemel.evaluate.encoded import EncodedTexts
 from gemel.evaluate.scores import Scores, engine_of
+from gemel.evaluate.sts_sets import STS_GROUPS, STS_SETS, StsData, StsSet, read_sts
 from gemel.similarity import MEASURES, pairwise
+
+__all__ = [
+    "AGGREGATIONS",
+    "AVERAGE",
+    "PRIMARY",
+    "STS_GROUPS",
+    "STS_SETS",
+    "StsData",
+    "StsSet",
+    "average_of",
+    "evaluate_sts",
+    "read_sts",
+    "validate_on_sts",
+]
 
 PRIMARY = "spearman_cosine"
 AVERAGE = "average"
+AGGREGATIONS = {
+    "all": 'over all pairs as one list ("all")',
+    "mean": 'for each of the {n} sub-files, and their mean ("mean")',
+    "wmean": 'for each of the {n} sub-files, and their mean weighted by pairs ("wmean")',
+}
+_Rows = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class StsSet:
-    """One of the sets: where its file is in the data folder, and what it must hold."""
+def evaluate_sts(
+    encoder: Encoder,
+    data: Sequence[StsData] | None = None,
+    *,
+    aggregation: str = "all",
+    n_resamples: int = N_RESAMPLES,
+) -> list[Scores]:
+    """The figures for each set; every distinct sentence of all of them is encoded once.
 
-    name: str
-    file: str
-    n_pairs: int
-    protocol: str
-    score_range: tuple[float, float] = (0, 5)
-
-
-_ALL = 'Spearman over all pairs of the year ("all"), no training on the set'
-STS_SETS = (
-    StsSet("STS12", "sts12/test.tsv", 3_108, f"{_ALL}; 5 sub-files"),
-    StsSet("STS13", "sts13/test.tsv", 1_500, f"{_ALL}; 3 sub-files, without SMT as in SentEval"),
-    StsSet("STS14", "sts14/test.tsv", 3_750, f"{_ALL}; 6 sub-files"),
-    StsSet("STS15", "sts15/test.tsv", 3_000, f"{_ALL}; 5 sub-files"),
-    StsSet("STS16", "sts16/test.tsv", 1_186, f"{_ALL}; 5 sub-files"),
-    StsSet("STSb", "stsb/test.tsv", 1_379, "Spearman over the test split of the STS benchmark"),
-    StsSet("SICK-R", "sick/test.tsv", 4_927, "Spearman over the test split of SICK (not all 9,927)", (1, 5)),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class StsData:
-    """A set that has been read."""
-
-    name: str
-    pairs: Examples
-    protocol: str = "Spearman over all pairs"
-    data_hash: str = ""
-
-    def __post_init__(self) -> None:
-        if self.pairs.kind != "scored pairs":
-            raise InvalidInput(f"{self.name} holds {self.pairs.kind}; expected scored pairs")
-
-
-def read_sts(data: str | os.PathLike[str] | None = None, sets: Iterable[StsSet] = STS_SETS) -> list[StsData]:
-    """The sets, read from the data folder and found to be whole."""
-    folder = data_folder(data)
-    return [_read_set(folder, each) for each in sets]
-
-
-def evaluate_sts(encoder: Encoder, data: Sequence[StsData] | None = None) -> list[Scores]:
-    """The figures for each set; every distinct sentence of all of them is encoded once."""
+    The interval is of Spearman's correlation of cosines, by resampling pairs; `n_resamples=0` leaves it out.
+    """
+    if aggregation not in AGGREGATIONS:
+        raise InvalidInput(f"aggregation is {aggregation!r}; choose from {', '.join(AGGREGATIONS)}")
     sets = read_sts() if data is None else data
-    sentences = _distinct(each.pairs for each in sets)
-    vectors = encoder.encode(list(sentences))
+    parts = [_parts(each, aggregation) for each in sets]
+    sentences = _encoded(encoder, (each.pairs for each in sets))
     return [
-        Scores(
-            name=each.name,
-            metrics=_correlations(each, sentences, vectors),
-            primary=PRIMARY,
-            protocol=each.protocol,
-            n_examples=len(each.pairs),
-            data_hash=each.data_hash,
-            fingerprint=encoder.fingerprint,
-            engine=engine_of(encoder),
-        )
-        for each in sets
+        _scores(each, its_parts, aggregation, sentences, encoder, n_resamples)
+        for each, its_parts in zip(sets, parts, strict=True)
     ]
 
 
@@ -109,48 +89,98 @@ def average_of(scores: Sequence[Scores]) -> Scores:
 
 
 def validate_on_sts(pairs: Examples) -> Callable[[Encoder], float]:
-    """A function that gives an encoder's Spearman correlation of cosines with the scores of the pairs."""
-    data = StsData("validation", pairs)
-    sentences = _distinct([pairs])
+    """A function that gives an encoder's Spearman correlation of cosines with the scores of the pairs.
+
+    An encoder that gives all sentences one vector gets 0.0: a training run may pass through that.
+    """
+    gold = _gold(StsData("validation", pairs))
+    if gold.min() == gold.max():
+        raise InvalidInput(
+            f"validation was given {len(gold):,} pairs with one score; expected pairs that people judged "
+            "differently: nothing else has a correlation"
+        )
 
     def validate(encoder: Encoder) -> float:
-        return _correlations(data, sentences, encoder.encode(list(sentences)), ["cosine"])[PRIMARY]
+        similarities = pairwise(*_columns(pairs, _encoded(encoder, [pairs])))
+        return 0.0 if similarities.min() == similarities.max() else spearman(similarities, gold)
 
     return validate
 
 
-def _read_set(folder: Path, each: StsSet) -> StsData:
-    path = find_file(folder, each.file, each.name)
-    roles = {"first": "sentence1", "second": "sentence2", "score": "score"}
-    pairs = read_examples(path, columns=roles, kind="scored pairs", score_range=each.score_range)
-    if len(pairs) != each.n_pairs:
+# What one set gives ----------------------------------------------------------------------------------
+
+
+def _scores(
+    data: StsData,
+    parts: Sequence[_Rows],
+    aggregation: str,
+    sentences: EncodedTexts,
+    encoder: Encoder,
+    n_resamples: int,
+) -> Scores:
+    gold, (first, second) = _gold(data), _columns(data.pairs, sentences)
+    weights = np.array([len(rows) if aggregation == "wmean" else 1 for rows in parts], np.float64)
+    combine = partial(np.average, axis=0, weights=weights)
+    metrics, interval = {}, None
+    for measure in MEASURES:
+        similarities = pairwise(first, second, measure)
+        _check_spread(data.name, similarities, measure)
+        for kind, correlation in (("spearman", spearman), ("pearson", pearson)):
+            values = [correlation(similarities[rows], gold[rows]) for rows in parts]
+            metrics[f"{kind}_{measure}"] = float(combine(values))
+        if f"spearman_{measure}" == PRIMARY and n_resamples:
+            drawn = [
+                resample(SpearmanOf(similarities[rows], gold[rows]), len(rows), n_resamples, seed)
+                for seed, rows in enumerate(parts)
+            ]
+            interval = interval_of(combine(drawn))
+    phrase = AGGREGATIONS[aggregation if len(parts) > 1 else "all"].format(n=len(parts))
+    return Scores(
+        name=data.name,
+        metrics=metrics,
+        primary=PRIMARY,
+        protocol=f"Spearman of cosines with gold scores, {phrase}{data.protocol and '; '}{data.protocol}",
+        n_examples=len(data.pairs),
+        data_hash=data.data_hash,
+        fingerprint=encoder.fingerprint,
+        engine=engine_of(encoder),
+        interval=interval,
+    )
+
+
+def _parts(data: StsData, aggregation: str) -> list[_Rows]:
+    """The rows that are one list each."""
+    if aggregation == "all" or data.parts is None:
+        return [np.arange(len(data.pairs))]
+    if not data.parts:
         raise InvalidInput(
-            f"{path} holds {len(pairs):,} pairs; expected the {each.n_pairs:,} of {each.name}: "
-            "figures on other pairs cannot be compared with published ones"
+            f"{data.name} does not tell its sub-files apart; expected a column `file` or `dataset` for "
+            f'aggregation="{aggregation}", or take "all"'
         )
-    return StsData(each.name, pairs, each.protocol, hash_of(path))
+    names, places = np.unique(np.asarray(data.parts), return_inverse=True)
+    return [np.flatnonzero(places == place) for place in range(len(names))]
 
 
-def _distinct(sets: Iterable[Examples]) -> dict[str, int]:
-    """Every sentence once, and its row."""
-    texts = (text for pairs in sets for column in pairs.columns.values() for text in column)
-    return {text: row for row, text in enumerate(dict.fromkeys(texts))}
+def _encoded(encoder: Encoder, sets: Iterable[Examples]) -> EncodedTexts:
+    return EncodedTexts(
+        encoder, (text for pairs in sets for column in pairs.columns.values() for text in column)
+    )
 
 
-def _correlations(
-    data: StsData, sentences: dict[str, int], vectors: Vectors, measures: Iterable[str] = MEASURES
-) -> dict[str, float]:
-    first, second = (vectors[[sentences[text] for text in column]] for column in data.pairs.columns.values())
+def _columns(pairs: Examples, sentences: EncodedTexts) -> tuple[Vectors, Vectors]:
+    first, second = (sentences.of(column) for column in pairs.columns.values())
+    return first, second
+
+
+def _gold(data: StsData) -> npt.NDArray[np.float32]:
     gold = data.pairs.labels
     assert gold is not None, "scored pairs have scores"
-    metrics = {}
-    for measure in measures:
-        similarities = pairwise(first, second, measure)
-        if similarities.min() == similarities.max():
-            raise InvalidInput(
-                f"{data.name}: every pair has the same {measure} similarity, {similarities[0]:g}; "
-                "the encoder gives all sentences one vector"
-            )
-        metrics[f"spearman_{measure}"] = spearman(similarities, gold)
-        metrics[f"pearson_{measure}"] = pearson(similarities, gold)
-    return metrics
+    return gold.astype(np.float32, copy=False)
+
+
+def _check_spread(name: str, similarities: npt.NDArray[np.float32], measure: str) -> None:
+    if similarities.min() == similarities.max():
+        raise InvalidInput(
+            f"{name}: every pair has the same {measure} similarity, {similarities[0]:g}; "
+            "the encoder gives all sentences one vector"
+        )

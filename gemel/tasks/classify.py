@@ -35,7 +35,9 @@ class PairClassifier:
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """How likely each label is for each pair (n, labels); rows add up to 1."""
         pairs = checked_pairs(pairs)
-        vectors = self.encoder.encode([text for pair in pairs for text in pair])
+        texts = [text for pair in pairs for text in pair]
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}  # premises return
+        vectors = self.encoder.encode(list(rows))[[rows[text] for text in texts]]
         logits = _concatenate(vectors[::2], vectors[1::2], self._concatenation) @ self._matrix.T
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
         shares: npt.NDArray[np.float32] = exponentials / exponentials.sum(axis=1, keepdims=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from by_heart import TableEncoder
 from stand_ins import ToyEncoder, sentences
 
 from gemel.data.examples import Examples, read_examples
 from gemel.errors import InvalidInput
 from gemel.evaluate.sts import (
+    STS_GROUPS,
     STS_SETS,
     StsData,
     StsSet,
@@ -24,21 +25,6 @@ from gemel.evaluate.sts import (
 )
 
 MEASURES = ("cosine", "dot", "euclidean", "manhattan")
-
-
-class TableEncoder:
-    """Knows a few sentences by heart."""
-
-    fingerprint = "by-heart"
-    engine = "memory"
-
-    def __init__(self, vectors: dict[str, list[float]]) -> None:
-        self.vectors, self.seen = vectors, list[str]()
-        self.dim = len(next(iter(vectors.values())))
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.seen += texts
-        return np.array([self.vectors[text] for text in texts], np.float32)
 
 
 def pairs_of(rows: list[tuple[str, str, float]]) -> Examples:
@@ -75,12 +61,12 @@ def test_the_scores_say_all_that_a_comparison_needs() -> None:
         "name": "hand",
         "metrics": dict(scores.metrics),
         "primary": "spearman_cosine",
-        "protocol": "in words",
+        "protocol": 'Spearman of cosines with gold scores, over all pairs as one list ("all"); in words',
         "n_examples": 4,
         "data_hash": "abc",
         "fingerprint": "by-heart",
         "engine": "memory",
-        "interval": None,
+        "interval": (1.0, 1.0),
     }
 
 
@@ -108,9 +94,26 @@ def test_an_encoder_that_tells_nothing_apart_is_refused_in_words() -> None:
         evaluate_sts(TableEncoder({text: [1.0, 0.0] for text in BY_HEART}), [StsData("hand", PAIRS)])
 
 
+def test_a_training_run_goes_on_when_its_encoder_has_collapsed() -> None:
+    validate = validate_on_sts(PAIRS)
+    assert validate(TableEncoder({text: [1.0, 0.0] for text in BY_HEART})) == 0.0
+    assert validate(TableEncoder({text: [0.0, 0.0] for text in BY_HEART})) == 0.0
+    with pytest.raises(InvalidInput, match="NaN"):  # weights that are lost do not come back
+        validate(TableEncoder({text: [np.nan, 0.0] for text in BY_HEART}))
+
+
+def test_validation_on_pairs_that_all_score_the_same_is_refused_before_training() -> None:
+    with pytest.raises(InvalidInput, match="validation was given 2 pairs with one score"):
+        validate_on_sts(pairs_of([("x", "near", 0.5), ("x", "right", 0.5)]))
+
+
 def test_pairs_without_scores_are_no_set() -> None:
     with pytest.raises(InvalidInput, match="hand holds pairs; expected scored pairs"):
         StsData("hand", Examples("pairs", {"first": ["a"], "second": ["b"]}))
+    with pytest.raises(InvalidInput, match="hand holds no pairs; expected two or more"):
+        StsData("hand", PAIRS[:0])
+    with pytest.raises(InvalidInput, match="hand names the sub-file of 1 of 4 pairs; expected one a pair"):
+        StsData("hand", PAIRS, parts=["news"])
 
 
 def test_validation_gives_the_spearman_of_cosines(toy_encoder: ToyEncoder) -> None:
@@ -156,6 +159,69 @@ def test_the_parts_of_a_year_are_one_list_and_not_a_mean(tmp_path: Path) -> None
     assert scores.score == pytest.approx(-0.6)
 
 
+def test_sub_files_count_the_same_or_by_their_pairs(tmp_path: Path) -> None:
+    # forum: x, near, right in order: 1. news: near before x, -1.
+    rows = [
+        *("x\tx\t5\tforum", "x\tnear\t4\tforum", "x\tright\t1\tforum"),
+        *("x\tx\t2\tnews", "x\tnear\t3\tnews"),
+    ]
+    each = replace(SMALL, n_pairs=5, has_parts=True)
+    write_set(tmp_path, each, rows)
+    data, encoder = read_sts(tmp_path, [each]), TableEncoder(BY_HEART)
+    found = {name: evaluate_sts(encoder, data, aggregation=name)[0] for name in ("all", "mean", "wmean")}
+    assert found["mean"].score == pytest.approx(0)
+    assert found["wmean"].score == pytest.approx((3 * 1 + 2 * -1) / 5)
+    # gold 5 4 1 2 3 against cosines 1 .6 0 1 .6: ranks 5 4 1 2 3 and 4.5 2.5 1 4.5 2.5
+    assert found["all"].score == pytest.approx(5 / 90**0.5)
+    for name, scores in found.items():
+        assert f'("{name}")' in scores.protocol
+    assert "2 sub-files, and their mean weighted by pairs" in found["wmean"].protocol
+
+
+def test_sets_without_sub_files_are_one_list_by_every_aggregation() -> None:
+    for name in ("all", "mean", "wmean"):
+        (scores,) = evaluate_sts(TableEncoder(BY_HEART), [StsData("hand", PAIRS)], aggregation=name)
+        assert '("all")' in scores.protocol
+        assert scores.score == pytest.approx(1)
+
+
+def test_sub_files_that_the_file_does_not_tell_apart_have_no_mean(tmp_path: Path) -> None:
+    each = replace(SMALL, has_parts=True)
+    path = write_set(tmp_path, each, ROWS)
+    path.write_text(path.read_text("utf-8").replace("score\tfile", "score\tgenre"), "utf-8")
+    data, encoder = read_sts(tmp_path, [each]), TableEncoder(BY_HEART)
+    assert evaluate_sts(encoder, data)[0].score == pytest.approx(1)
+    with pytest.raises(InvalidInput, match="STS99 does not tell its sub-files apart; expected a column"):
+        evaluate_sts(encoder, data, aggregation="mean")
+    with pytest.raises(InvalidInput, match="aggregation is 'median'; choose from all, mean, wmean"):
+        evaluate_sts(encoder, data, aggregation="median")
+
+
+def test_a_set_may_be_several_files_or_some_rows_of_one(tmp_path: Path) -> None:
+    write_set(tmp_path, SMALL, ROWS[:2])
+    (tmp_path / "sts99" / "dev.tsv").write_text(
+        "score\tsentence1\tsentence2\n1\tx\tright\n0\tx\tagainst\n", "utf-8"
+    )
+    both = replace(SMALL, more_files=("sts99/dev.tsv",))
+    (data,) = read_sts(tmp_path, [both])
+    assert data.pairs.columns["second"] == ["x", "near", "right", "against"]
+    (alone,) = read_sts(tmp_path, [replace(SMALL, n_pairs=2)])
+    assert data.data_hash != alone.data_hash
+    write_set(tmp_path, SMALL, ROWS)
+    (news,) = read_sts(tmp_path, [replace(SMALL, n_pairs=2, where={"file": "news"})])
+    assert news.pairs.columns["second"] == ["x", "near"]
+
+
+def test_groups_have_names_and_do_without_what_is_optional(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="'glue' is unknown; choose from sts, sts-mteb, sts-korean"):
+        read_sts(tmp_path, "glue")
+    with pytest.raises(InvalidInput, match="KorSTS was looked for"):
+        read_sts(tmp_path, "sts-korean")
+    assert read_sts(tmp_path, [replace(SMALL, is_optional=True)]) == []
+    write_set(tmp_path, SMALL, ROWS)
+    assert len(read_sts(tmp_path, [replace(SMALL, is_optional=True)])) == 1
+
+
 def test_a_set_is_read_with_its_hash_and_scores_from_0_to_1(tmp_path: Path) -> None:
     path = write_set(tmp_path, SMALL, ROWS)
     (data,) = read_sts(tmp_path, [SMALL])
@@ -188,3 +254,29 @@ def test_the_seven_real_sets_are_whole(real_data: Path) -> None:
 def test_the_toy_encoder_sees_that_shared_words_are_similar(real_data: Path, toy_encoder: ToyEncoder) -> None:
     validate = validate_on_sts(read_examples(real_data / "stsb" / "dev.tsv"))
     assert 0.3 < validate(toy_encoder) < 0.5
+
+
+def test_the_real_sets_tell_their_sub_files(real_data: Path) -> None:
+    sets = read_sts(real_data, STS_GROUPS["sts"][:5])
+    assert [len(set(each.parts or ())) for each in sets] == [5, 3, 6, 5, 5]
+
+
+def test_the_other_groups_are_whole(real_data: Path) -> None:
+    (korean, *_), translated = read_sts(real_data, "sts-korean"), read_sts(real_data, "sts-multilingual")
+    assert (korean.name, len(korean.pairs)) == ("KorSTS", 1_379)
+    assert [each.name for each in translated] == [
+        *(f"STSb-{code}" for code in ("de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "zh")),
+        "KorSTS",
+    ]
+    (sick,) = read_sts(real_data, STS_GROUPS["sts-mteb"][-1:])
+    assert (sick.name, len(sick.pairs)) == ("SICK-R (all)", 9_927)
+
+
+def test_random_vectors_are_at_chance_on_every_real_set(real_data: Path) -> None:
+    sets = read_sts(real_data)
+    texts = {text for each in sets for column in each.pairs.columns.values() for text in column}
+    random = np.random.default_rng(0)
+    encoder = TableEncoder({text: random.standard_normal(16).tolist() for text in sorted(texts)})
+    for scores in evaluate_sts(encoder, sets, n_resamples=0):
+        assert abs(scores.score) < 0.12, scores.name  # pairs of equal sentences are few, but there
+        assert scores.interval is None

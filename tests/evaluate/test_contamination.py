@@ -1,0 +1,95 @@
+"""What stands in training data and in evaluation data alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemel.data.examples import Examples, read_examples
+from gemel.errors import InvalidInput
+from gemel.evaluate.contamination import canonical, find_overlap
+from gemel.evaluate.sts_sets import STS_YEARS, read_sts
+
+
+def pairs_of(*rows: tuple[str, str]) -> Examples:
+    return Examples("pairs", {"first": [a for a, _ in rows], "second": [b for _, b in rows]})
+
+
+TRAINING = pairs_of(("A dog runs.", "A cat sleeps!"), ("One", "Two"), ("Three", "Four"))
+
+
+def test_copies_are_found_whatever_their_order_case_and_punctuation() -> None:
+    evaluation = pairs_of(
+        ("a  cat, sleeps", "a dog runs"), ("two", "ONE?"), ("one", "three"), ("new", "text")
+    )
+    (found,) = find_overlap({"test": evaluation}, [TRAINING])
+    assert (found.n_shared_pairs, found.n_pairs) == (2, 4)
+    assert found.share_of_pairs == 0.5
+    # a cat sleeps, a dog runs, one, two, three of seven
+    assert (found.n_shared_texts, found.n_texts) == (5, 7)
+    assert found.shown == (("a  cat, sleeps", "a dog runs"), ("two", "ONE?"))
+    assert found.describe() == (
+        "test: 2 of 4 pairs (50.0%) and 5 of 7 texts (71.4%) stand in the training data"
+    )
+    assert found.to_dict()["share_of_texts"] == pytest.approx(5 / 7)
+
+
+def test_repeated_rows_count_each_time() -> None:
+    (found,) = find_overlap({"test": pairs_of(("one", "two"), ("two", "one"))}, [TRAINING])
+    assert (found.n_shared_pairs, found.n_pairs, found.n_texts) == (2, 2, 2)
+
+
+def test_a_pair_is_found_across_several_training_files_but_never_put_together_from_two() -> None:
+    first, second = pairs_of(("a", "x")), pairs_of(("b", "y"))
+    sets = {"together": pairs_of(("y", "b")), "apart": pairs_of(("a", "b"))}
+    together, apart = find_overlap(sets, iter([first, second]))
+    assert (together.n_shared_pairs, apart.n_shared_pairs) == (1, 0)
+    assert apart.n_shared_texts == 2
+
+
+def test_every_two_texts_of_a_triplet_are_a_pair() -> None:
+    columns = {"anchor": ["a"], "positive": ["b"], "negative_1": ["c"]}
+    (found,) = find_overlap({"test": pairs_of(("c", "b"))}, [Examples("triplets", columns)])
+    assert found.n_shared_pairs == 1
+
+
+def test_texts_of_any_script_keep_their_letters() -> None:
+    assert canonical("Ｆｕｌｌ　width, ﬁne!") == "full width fine"
+    assert canonical("ＳＴＲＡẞＥ") == "strasse"
+    assert canonical("हिन्दी में।") == "हिन्दी में"  # vowel signs are marks, not punctuation
+    assert canonical("안녕, 세상!") == canonical("안녕 세상")
+
+
+def test_plain_english_takes_the_same_way_as_all_other_text() -> None:
+    ascii_text = "".join(map(chr, range(128)))
+    assert canonical(ascii_text + " é") == canonical(ascii_text) + " é"
+
+
+def test_texts_of_signs_alone_are_not_all_the_same() -> None:
+    assert canonical(":-)") != canonical("???")
+    assert canonical(" :-)  ") == canonical(":-)")
+
+
+def test_an_empty_evaluation_set_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="the evaluation set test has no examples"):
+        find_overlap({"test": Examples("pairs", {"first": [], "second": []})}, [TRAINING])
+
+
+def test_a_set_is_wholly_contained_in_itself() -> None:
+    scored = Examples("scored pairs", {"first": ["a"], "second": ["b"]}, np.array([0.5], np.float32))
+    (found,) = find_overlap({"test": scored}, [scored])
+    assert (found.share_of_pairs, found.share_of_texts) == (1, 1)
+
+
+def test_stsb_was_drawn_from_the_years_before_it(real_data: Path) -> None:
+    sets = {each.name: each.pairs for each in read_sts(real_data, STS_YEARS)}
+    found = find_overlap(sets, [read_examples(real_data / "stsb" / "train.tsv")])
+    assert {each.name: each.n_shared_pairs for each in found} == {
+        "STS12": 1_003,
+        "STS13": 597,
+        "STS14": 1_861,
+        "STS15": 1_102,
+        "STS16": 197,
+    }
