@@ -37,5 +37,5 @@ def command(source: str, target: str, overwrite: bool) -> None:
         if not isinstance(encoder, StaticEncoder):
             raise InvalidInput(f"{source} cannot be written to a folder; word vectors can, as glove:FILE")
         encoder.save(target, overwrite=overwrite)
-        converted = ["embeddings", "tokenizer.json"]
+        converted = ["model.safetensors", "tokenizer.json"]
     click.echo(json.dumps({"source": source, "target": target, "converted": converted}))

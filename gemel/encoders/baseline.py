@@ -40,9 +40,7 @@ class Baseline(TextEncoder):
         return f"{self.engine} {self.precision}, {self.dim} of {self.full_dim} numbers"
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(dim={self.dim}, engine={self.engine!r}, fingerprint={self.fingerprint!r})"
-        )
+        return f"{type(self).__name__}(dim={self.dim}, engine={self.engine!r})"
 
     def with_prompt(self: Self, name: str) -> Self:
         """Refused: no encoder of this kind has prompts."""

@@ -178,7 +178,7 @@ def _sum_rows(table: TokenTable, flat: Ids, starts: Starts, lengths: Any, sums: 
 
 def _long_sum(table: TokenTable, ids: Ids) -> npt.NDArray[np.float32]:
     """The sum of the rows of one text, in blocks so that a book takes no more memory than a page."""
-    total = np.zeros(table.rows.shape[1], np.float32)
+    total = np.zeros(table.rows.shape[1], np.float64)
     for start in range(0, len(ids), BLOCK_TOKENS):
-        total += table.of(ids[start : start + BLOCK_TOKENS]).sum(axis=0)
-    return total
+        total += table.of(ids[start : start + BLOCK_TOKENS]).sum(axis=0, dtype=np.float64)
+    return total.astype(np.float32)

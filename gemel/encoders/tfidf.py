@@ -75,6 +75,7 @@ class TfIdfEncoder(Baseline):
         unknown = []
         rows: list[int] = []
         for row, text in enumerate(texts):
+            text.encode()  # a lone surrogate is refused here as by every other encoder
             found = [numbers[word] for word in _words(text) if word in numbers]
             known += found
             rows += [row] * len(found)

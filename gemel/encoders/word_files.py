@@ -137,7 +137,7 @@ def _is_header(line: bytes) -> bool:
 
 def _dim_of(lines: list[bytes], name: str) -> int:
     """How many numbers a word has: some words hold blanks, so that the shortest line tells."""
-    dim = min((line.rstrip().count(b" ") for line in lines), default=1)
+    dim = min((line.rstrip().count(b" ") for line in lines), default=0)
     if dim < 1:
         raise InvalidInput(
             f"{name} is no file of word vectors; lines of a word and its numbers were expected"
