@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
@@ -36,8 +37,11 @@ def read_word_file(
     chosen = _Chosen(left_out, max_words)
     if path.is_dir() or path.suffix == ".npy":
         return _read_arrays(path, chosen)
-    with _opened(path) as stream:
-        words, rows = _read_text(stream, str(path), chosen)
+    try:
+        with _opened(path) as stream:
+            words, rows = _read_text(stream, str(path), chosen)
+    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInput(f"{path} is damaged ({error}); a whole file was expected: get it again") from None
     if not words:
         raise InvalidInput(f"{path} holds no words; lines of a word and its numbers were expected")
     return words, rows
@@ -114,6 +118,8 @@ def _read_text(stream: IO[bytes], name: str, chosen: _Chosen) -> tuple[list[str]
     while not chosen.is_full and (block := list(islice(lines, LINES_AT_ONCE))):
         kept, numbers = [], []
         for number, line in enumerate(block, n_read + 1):
+            if line.isspace():
+                continue
             word, tail = _split(line, dim, f"{name}, line {number}")
             if chosen.takes(word):
                 kept.append(word)
@@ -137,7 +143,7 @@ def _is_header(line: bytes) -> bool:
 
 def _dim_of(lines: list[bytes], name: str) -> int:
     """How many numbers a word has: some words hold blanks, so that the shortest line tells."""
-    dim = min((line.rstrip().count(b" ") for line in lines), default=0)
+    dim = min((line.rstrip().count(b" ") for line in lines if not line.isspace()), default=0)
     if dim < 1:
         raise InvalidInput(
             f"{name} is no file of word vectors; lines of a word and its numbers were expected"
@@ -148,7 +154,7 @@ def _dim_of(lines: list[bytes], name: str) -> int:
 def _split(line: bytes, dim: int, where: str) -> tuple[str, str]:
     """The word, which may hold blanks, and its numbers."""
     word, _, tail = line.rstrip().partition(b" ")
-    n_numbers = tail.count(b" ") + 1
+    n_numbers = tail.count(b" ") + 1 if tail else 0
     if n_numbers > dim:
         word, *numbers = line.rstrip().rsplit(b" ", dim)
         tail = b" ".join(numbers)

@@ -174,6 +174,21 @@ def test_an_archive_of_several_files_asks_which(tmp_path: Path) -> None:
             load_encoder(f"glove:{tmp_path}/{path}")
 
 
+def test_a_damaged_archive_is_told(glove: Path, tmp_path: Path) -> None:
+    packed = gzip.compress(glove.read_bytes())
+    (tmp_path / "cut.txt.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "no.zip").write_bytes(packed)
+    for name in ("cut.txt.gz", "no.zip"):
+        with pytest.raises(InvalidInput, match=f"{name} is damaged .*get it again"):
+            open_word_vectors(tmp_path / name)
+
+
+def test_empty_lines_are_no_words(glove: Path) -> None:
+    fingerprint = open_word_vectors(glove).fingerprint
+    glove.write_text("\n" + LINES.replace("\n", "\n\n"), encoding="utf-8")
+    assert open_word_vectors(glove).fingerprint == fingerprint
+
+
 def test_a_saved_folder_is_the_same_encoder(glove: Path, tmp_path: Path) -> None:
     encoder = open_word_vectors(glove)
     encoder.save(tmp_path / "folder")
