@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ModelNotFound,
         Overloaded,
         TruncationWarning,
+        UnknownWordsWarning,
         WriteFailed,
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
@@ -40,6 +41,7 @@ _HOMES = {
     "Pairs": "similarity",
     "Reranker": "contracts",
     "TruncationWarning": "errors",
+    "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
     "communities": "tasks.cluster",
     "cosine": "similarity",
@@ -67,6 +69,7 @@ __all__ = [
     "Pairs",
     "Reranker",
     "TruncationWarning",
+    "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
     "communities",

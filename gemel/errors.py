@@ -10,6 +10,7 @@ GemelError
 └── Overloaded      (RuntimeError)       more work than the limits allow; try again later
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
+UnknownWordsWarning (UserWarning)        texts had no word that the model knows, and got a vector of zeros
 
 Each message says what was given, what was expected and what to do.
 """
@@ -64,3 +65,15 @@ class TruncationWarning(UserWarning):
         self.n_truncated = n_truncated
         self.n_texts = n_texts
         self.max_tokens = max_tokens
+
+
+class UnknownWordsWarning(UserWarning):
+    """Texts had no word that the model knows, and got a vector of zeros."""
+
+    def __init__(self, n_unknown: int, n_texts: int) -> None:
+        super().__init__(
+            f"{n_unknown:,} of {n_texts:,} texts have no word that this model knows and got a vector of "
+            "zeros, which is like nothing; leave them out, or use a model that reads every word"
+        )
+        self.n_unknown = n_unknown
+        self.n_texts = n_texts

@@ -8,20 +8,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import ModelFolder, read_encoder_folder, read_licence, read_reranker_folder
+from gemel.checkpoint import (
+    ModelFolder,
+    is_static_folder,
+    read_encoder_folder,
+    read_licence,
+    read_reranker_folder,
+)
 from gemel.errors import InvalidModel
 from gemel.loading import DEFAULT_WEIGHTS, resolve
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """One line about a model; a cross-encoder has no dimension and no fingerprint."""
+    """One line about a model; a cross-encoder has no dimension or fingerprint, a static table no limit."""
 
     name: str
     kind: str  # "encoder" or "reranker"
     architecture: str
     dim: int | None
-    max_tokens: int
+    max_tokens: int | None
     pooling: str | None
     licence: str
     fingerprint: str | None
@@ -57,6 +63,8 @@ def describe(name: str | Path) -> ModelCard:
 
 def _describe(folder: Path, name: str, source: str, licence: str | None = None) -> ModelCard:
     licence = licence or read_licence(folder) or "unknown"
+    if is_static_folder(folder):
+        return _describe_static(folder, name, source, licence)
     try:
         encoder = read_encoder_folder(folder)
     except InvalidModel as not_an_encoder:
@@ -83,6 +91,24 @@ def _describe(folder: Path, name: str, source: str, licence: str | None = None) 
         dim=encoder.spec.dim,
         max_tokens=encoder.spec.max_tokens,
         pooling=_pooling(encoder),
+        licence=licence,
+        fingerprint=encoder.fingerprint,
+        source=source,
+        path=str(folder),
+    )
+
+
+def _describe_static(folder: Path, name: str, source: str, licence: str) -> ModelCard:
+    from gemel.encoders import open_static
+
+    encoder = open_static(folder)
+    return ModelCard(
+        name=name,
+        kind="encoder",
+        architecture="static table",
+        dim=encoder.dim,
+        max_tokens=None,
+        pooling="mean",
         licence=licence,
         fingerprint=encoder.fingerprint,
         source=source,

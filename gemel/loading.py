@@ -13,7 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemel.checkpoint import ModelFolder, read_encoder_folder, read_head, read_reranker_folder
+from gemel.checkpoint import (
+    ModelFolder,
+    is_static_folder,
+    read_encoder_folder,
+    read_head,
+    read_reranker_folder,
+)
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
@@ -82,14 +88,29 @@ def load_encoder(
     threads: int | None = None,
     revision: str | None = None,
     max_tokens: int | None = None,
+    pooling: str | None = None,
     on_truncate: OnTruncate = "warn",
 ) -> TextEncoder:
     """A sentence encoder from a folder, the hub or its cache; with no name, the default model.
 
     On a processor the native engine computes, in int8 unless precision="float32" is asked for. Other
-    devices, and architectures that the engine does not know, are served by torch, in float32.
+    devices, and architectures that the engine does not know, are served by torch, in float32. `pooling`,
+    such as "cls" or "mean+max", goes before what the folder says. Names without a transformer are those of
+    `gemel.encoders.NAMES`: "glove:FILE", "tfidf:FILE" and others.
     """
-    folder = _encoder_folder(name, revision, max_tokens)
+    from gemel.encoders import named_encoder, open_static
+
+    choices = {"precision": precision, "device": device, "max_tokens": max_tokens, "pooling": pooling}
+    if (named := named_encoder(name)) is not None:
+        _refuse_choices(named.name, **choices, revision=revision)
+        return named.open(None if threads is None else _checked_threads(threads)).with_on_truncate(
+            on_truncate
+        )
+    path = resolve(name, revision=revision)
+    if is_static_folder(path):
+        _refuse_choices(f"the static table {path}", **choices, threads=threads)
+        return open_static(path).with_on_truncate(on_truncate)
+    folder = _encoder_folder(path, max_tokens, pooling)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
         from gemel.model import SentenceEncoder
@@ -106,12 +127,13 @@ def load_trainable(
     device: str | None = None,
     revision: str | None = None,
     max_tokens: int | None = None,
+    pooling: str | None = None,
     on_truncate: OnTruncate = "warn",
 ) -> SentenceEncoder:
     """The same sentence encoder with weights that torch can train."""
     from gemel.model import SentenceEncoder
 
-    folder = _encoder_folder(name, revision, max_tokens)
+    folder = _encoder_folder(resolve(name, revision=revision), max_tokens, pooling)
     return SentenceEncoder(folder, device=device, on_truncate=on_truncate)
 
 
@@ -135,9 +157,31 @@ def load_reranker(
     return NativeReranker(folder, settings)
 
 
-def _encoder_folder(name: str | Path | None, revision: str | None, max_tokens: int | None) -> ModelFolder:
-    folder = read_encoder_folder(resolve(name, revision=revision))
+def check_encoder(name: str | Path | None) -> None:
+    """Refuse a name that nothing stands behind, without opening what does; a model may be downloaded."""
+    from gemel.encoders import named_encoder
+
+    named = named_encoder(name)
+    if named is None:
+        resolve(name)
+    else:
+        named.check()
+
+
+def _encoder_folder(path: Path, max_tokens: int | None, pooling: str | None) -> ModelFolder:
+    folder = read_encoder_folder(path)
+    folder = folder if pooling is None else _pooled(folder, pooling)
     return folder if max_tokens is None else _limited(folder, max_tokens)
+
+
+def _refuse_choices(what: str, **choices: Any) -> None:
+    """Tell that an encoder without a transformer has no such choice, unless it is what it does anyway."""
+    for option, value in choices.items():
+        if value is not None and (option, value) not in (("precision", "float32"), ("device", "cpu")):
+            raise InvalidInput(
+                f"{option}={value!r} was given, and {what} has no such choice: it computes in float32 on the "
+                "processor; leave it out"
+            )
 
 
 def _engine_settings(
@@ -273,6 +317,15 @@ def _how_to_get(model: str, reason: str) -> str:
         f"{model} is neither installed nor in the hub cache, and could not be downloaded ({reason}): "
         f"{first}, or run once with access to the Hugging Face hub"
     )
+
+
+def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
+    """The folder with other pooling modes, several of them joined by +."""
+    try:
+        modes = replace(folder.spec.pooling, modes=tuple(pooling.split("+")))
+        return folder.with_spec(replace(folder.spec, pooling=modes))
+    except InvalidModel as error:
+        raise InvalidInput(f"pooling={pooling!r} does not fit this model: {error}") from None
 
 
 def _limited(folder: ModelFolder, max_tokens: int) -> ModelFolder:

@@ -20,13 +20,108 @@ from gemel.tokens import TextTokenizer
 STREAM_WINDOW = 8_192  # texts that a stream holds at once
 
 Self = TypeVar("Self", bound="TextEncoder")
+Folder = TypeVar("Folder", bound="FolderEncoder")
 
 
 class TextEncoder(ABC):
-    """Texts into vectors, whichever engine computes them."""
+    """Texts into vectors, whatever computes them."""
 
     engine: str
     precision: str
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The length of every vector."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash of all that was learnt or chosen: equal fingerprints give comparable vectors."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> str:
+        """What moves a vector besides the model."""
+
+    @abstractmethod
+    def with_prompt(self: Self, name: str) -> Self:
+        """The same encoder with one of the model's prompts before every text."""
+
+    @abstractmethod
+    def with_on_truncate(self: Self, policy: OnTruncate) -> Self:
+        """The same encoder with another way to treat texts that are too long."""
+
+    @abstractmethod
+    def with_dim(self: Self, dim: int) -> Self:
+        """The same encoder with its vectors cut to the first `dim` numbers."""
+
+    def encode(
+        self, texts: Sequence[str], *, out: Vectors | None = None, show_progress: bool | None = None
+    ) -> Vectors:
+        """One vector a text, in the order given: float32 (n, dim), also for n = 0.
+
+        `out` takes the vectors where it is given: an array of that shape, such as a memory map.
+        """
+        texts = checked_texts(texts)
+        vectors = np.zeros((len(texts), self.dim), np.float32) if out is None else self._checked(out, texts)
+        n_flawed = self._encode_texts(texts, vectors, show_progress) if texts else 0
+        warning = self._warning(n_flawed, len(texts)) if n_flawed else None
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
+        return vectors
+
+    def encode_one(self, text: str) -> Vector:
+        """The vector of one text: float32 (dim,)."""
+        if not isinstance(text, str):
+            raise InvalidInput(f"encode_one takes one str and a {type(text).__name__} was given; use encode")
+        vector: Vector = self.encode([text])[0]
+        return vector
+
+    def encode_iter(self, texts: Iterable[str]) -> Iterator[Vector]:
+        """One vector a text, as a stream: the texts may come from a generator of any length."""
+        if isinstance(texts, str):
+            checked_texts(texts)
+        remaining, n_before = iter(texts), 0
+        while window := list(islice(remaining, STREAM_WINDOW)):
+            try:
+                vectors = self.encode(window, show_progress=False)
+            except InvalidInput as error:
+                raise InvalidInput(f"{error} (text 0 is text {n_before} of the stream)") from None
+            yield from vectors
+            n_before += len(window)
+
+    def _checked(self, out: Any, texts: list[str]) -> Vectors:
+        expected = (len(texts), self.dim)
+        if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != expected:
+            given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise InvalidInput(f"out is {given}, and a float32 array of shape {expected} was expected")
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise InvalidInput("out must be a writeable array whose rows follow each other in memory")
+        return out
+
+    @abstractmethod
+    def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
+        """Fill in the vectors; how many texts could not be read as they stand."""
+
+    @abstractmethod
+    def _warning(self, n_flawed: int, n_texts: int) -> Warning | None:
+        """What to say of such texts."""
+
+    def _copy(self: Self, **changes: Any) -> Self:
+        other = self._twin()
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+    def _twin(self: Self) -> Self:
+        """Another encoder on the same weights."""
+        return copy.copy(self)
+
+
+class FolderEncoder(TextEncoder):
+    """An encoder whose transformer, tokenizer and settings come from a model folder."""
+
     folder: ModelFolder
     on_truncate: OnTruncate
     tokenizer: TextTokenizer
@@ -68,69 +163,22 @@ class TextEncoder(ABC):
         """The text that stands before every input; often none."""
         return self.spec.prompt_text(self._prompt_name)
 
-    def with_prompt(self: Self, name: str) -> Self:
+    def with_prompt(self: Folder, name: str) -> Folder:
         """The same encoder with one of the model's prompts before every text."""
         self.spec.prompt_text(name)
         return self._copy(_prompt_name=name)
 
-    def with_on_truncate(self: Self, policy: OnTruncate) -> Self:
+    def with_on_truncate(self: Folder, policy: OnTruncate) -> Folder:
         """The same encoder with another way to treat texts that are too long."""
         return self._copy(on_truncate=checked_on_truncate(policy))
 
-    def with_dim(self: Self, dim: int) -> Self:
+    def with_dim(self: Folder, dim: int) -> Folder:
         """The same encoder with its vectors cut to the first `dim` numbers."""
         return self._copy(folder=self.folder.with_spec(self.spec.truncated_to(dim)))
-
-    def encode(
-        self, texts: Sequence[str], *, out: Vectors | None = None, show_progress: bool | None = None
-    ) -> Vectors:
-        """One vector a text, in the order given: float32 (n, dim), also for n = 0.
-
-        `out` takes the vectors where it is given: an array of that shape, such as a memory map.
-        """
-        texts = checked_texts(texts)
-        vectors = np.zeros((len(texts), self.dim), np.float32) if out is None else self._checked(out, texts)
-        n_truncated = self._encode_texts(texts, vectors, show_progress) if texts else 0
-        if n_truncated and self.on_truncate == "warn":
-            warnings.warn(TruncationWarning(n_truncated, len(texts), self.spec.max_tokens), stacklevel=2)
-        return vectors
-
-    def encode_one(self, text: str) -> Vector:
-        """The vector of one text: float32 (dim,)."""
-        if not isinstance(text, str):
-            raise InvalidInput(f"encode_one takes one str and a {type(text).__name__} was given; use encode")
-        vector: Vector = self.encode([text])[0]
-        return vector
-
-    def encode_iter(self, texts: Iterable[str]) -> Iterator[Vector]:
-        """One vector a text, as a stream: the texts may come from a generator of any length."""
-        if isinstance(texts, str):
-            checked_texts(texts)
-        remaining, n_before = iter(texts), 0
-        while window := list(islice(remaining, STREAM_WINDOW)):
-            try:
-                vectors = self.encode(window, show_progress=False)
-            except InvalidInput as error:
-                raise InvalidInput(f"{error} (text 0 is text {n_before} of the stream)") from None
-            yield from vectors
-            n_before += len(window)
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """How many tokens each text has, special ones and prompt included, before any cut."""
         return self.tokenizer.count(checked_texts(texts), self.prompt)
-
-    @abstractmethod
-    def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
-        """Fill in the vectors; how many texts were cut."""
-
-    def _checked(self, out: Any, texts: list[str]) -> Vectors:
-        expected = (len(texts), self.dim)
-        if not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != expected:
-            given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-            raise InvalidInput(f"out is {given}, and a float32 array of shape {expected} was expected")
-        if not out.flags.c_contiguous or not out.flags.writeable:
-            raise InvalidInput("out must be a writeable array whose rows follow each other in memory")
-        return out
 
     def _skipped_tokens(self) -> tuple[int, int, int]:
         """Tokens that the pooling leaves out: the prompt for all modes, the special ones for the means."""
@@ -151,12 +199,15 @@ class TextEncoder(ABC):
                 f"of {vocabulary}; tokenizer and weights are from different models"
             )
 
-    def _copy(self: Self, **changes: Any) -> Self:
-        other = self._twin()
-        for name, value in changes.items():
-            setattr(other, name, value)
-        return other
+    def _warning(self, n_flawed: int, n_texts: int) -> Warning | None:
+        if self.on_truncate != "warn":
+            return None
+        return TruncationWarning(n_flawed, n_texts, self.spec.max_tokens)
 
-    def _twin(self: Self) -> Self:
-        """Another encoder on the same weights."""
-        return copy.copy(self)
+
+def distinct(texts: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
+    """Every text once, and the row of each text given among them; None where none occurs twice."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    if len(places) == len(texts):
+        return texts, None
+    return list(places), np.fromiter((places[text] for text in texts), np.int64, len(texts))

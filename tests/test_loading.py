@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemel import load_encoder, load_reranker, loading
+from gemel import load_encoder, load_reranker, load_trainable, loading
 from gemel.checkpoint import read_encoder_folder
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 from gemel.inventory import describe, installed_models
@@ -156,3 +156,19 @@ def test_the_inventory_describes_what_is_here(
     assert default.fingerprint == read_encoder_folder(default_weights).fingerprint
     assert cards["someone/tiny"].pooling == "mean (the folder names none)"
     assert describe(tiny_model("mpnet")).architecture == "mpnet"
+
+
+def test_the_pooling_can_be_chosen_at_load(tiny_bert: Path) -> None:
+    texts = ["the man", "a dog runs", "one two three"]
+    for pooling in ("mean", "cls", "max", "cls+mean"):
+        native = load_encoder(tiny_bert, pooling=pooling, precision="float32")
+        torch = load_trainable(tiny_bert, pooling=pooling, device="cpu")
+        assert native.fingerprint == torch.fingerprint
+        np.testing.assert_allclose(native.encode(texts), torch.encode(texts), atol=1e-5)
+    parts = [load_encoder(tiny_bert, pooling=mode, precision="float32") for mode in ("cls", "mean")]
+    joined = load_encoder(tiny_bert, pooling="cls+mean", precision="float32")
+    assert joined.dim == 64
+    np.testing.assert_array_equal(joined.encode(texts), np.hstack([part.encode(texts) for part in parts]))
+    assert len({part.fingerprint for part in (*parts, joined)}) == 3
+    with pytest.raises(InvalidInput, match=r"pooling='median' does not fit .*choose from cls, max, mean"):
+        load_encoder(tiny_bert, pooling="median")

@@ -12,6 +12,7 @@ from gemel.checkpoint.folder import (
 from gemel.checkpoint.head import Head, read_head
 from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
+from gemel.checkpoint.static import StaticFolder, is_static_folder, read_static_folder, save_static_folder
 from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
 
 __all__ = [
@@ -25,14 +26,18 @@ __all__ = [
     "Normalise",
     "Pooling",
     "RerankerFolder",
+    "StaticFolder",
     "WeightFile",
+    "is_static_folder",
     "open_weights",
     "read_encoder_folder",
     "read_head",
     "read_licence",
     "read_reranker_folder",
+    "read_static_folder",
     "read_weights",
     "save_encoder_folder",
     "save_reranker_folder",
+    "save_static_folder",
     "whole_folder",
 ]

@@ -21,6 +21,7 @@ OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 # Architectures whose tokenizer can be made of vocab.txt alone.
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
+MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "StaticEmbedding")
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
 # Written anew by every program that saves a config, and without influence on an encoder's vectors. The
@@ -98,7 +99,7 @@ class RerankerFolder:
 
 def read_encoder_folder(folder: str | Path) -> ModelFolder:
     """The sentence encoder in a folder; a plain transformer gets mean pooling, as in the paper."""
-    folder = _existing_folder(folder)
+    folder = existing_folder(folder)
     if (folder / "modules.json").is_file():
         return _read_modules(folder)
     config = read_json(folder / "config.json", required_by="a transformer")
@@ -109,7 +110,7 @@ def read_encoder_folder(folder: str | Path) -> ModelFolder:
 
 def read_reranker_folder(folder: str | Path) -> RerankerFolder:
     """The cross-encoder in a folder: a transformer with a sequence classification head."""
-    folder = _existing_folder(folder)
+    folder = existing_folder(folder)
     config = read_json(folder / "config.json", required_by="a cross-encoder")
     if not _classifier(config, folder):
         raise InvalidModel(
@@ -190,7 +191,8 @@ def read_licence(folder: Path) -> str | None:
     return None
 
 
-def _existing_folder(folder: str | Path) -> Path:
+def existing_folder(folder: str | Path) -> Path:
+    """The absolute path of a folder that was written to its end."""
     folder = Path(folder).expanduser().absolute()  # so that a later os.chdir changes nothing
     if not folder.is_dir():
         raise ModelNotFound(f"there is no model folder {str(folder)!r}")
@@ -201,9 +203,11 @@ def _existing_folder(folder: str | Path) -> Path:
 
 def _read_modules(folder: Path) -> ModelFolder:
     """Follow modules.json: a Transformer, a Pooling, then any number of Dense and Normalize."""
-    modules = _module_list(folder / "modules.json")
+    modules = module_list(folder / "modules.json")
     if [kind for kind, _ in modules[:2]] != ["Transformer", "Pooling"]:
         kinds = " > ".join(kind for kind, _ in modules)
+        if kinds.startswith("StaticEmbedding"):
+            raise InvalidModel(f"{folder} is a static table ({kinds}), not a transformer: use load_encoder")
         raise InvalidModel(
             f"{folder} is the chain {kinds or 'of no modules'}; Transformer > Pooling > … is needed"
         )
@@ -212,6 +216,10 @@ def _read_modules(folder: Path) -> ModelFolder:
     tail: list[Dense | Normalise] = []
     dense_files: list[Path] = []
     for kind, path in modules[2:]:
+        if kind not in ("Dense", "Normalize"):
+            raise InvalidModel(
+                f"{folder} has the module {kind} after its pooling; Dense or Normalize is needed"
+            )
         if kind == "Normalize":
             tail.append(Normalise())
             continue
@@ -227,7 +235,8 @@ def _read_modules(folder: Path) -> ModelFolder:
     return model
 
 
-def _module_list(file: Path) -> list[tuple[str, Path]]:
+def module_list(file: Path) -> list[tuple[str, Path]]:
+    """The kind and the folder of every module that a modules.json names."""
     modules = fields.parse_json(file)
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise InvalidModel(f"{file} holds something else, and a list of modules (type, path) was expected")
@@ -237,10 +246,8 @@ def _module_list(file: Path) -> list[tuple[str, Path]]:
         kind = (name or "").rsplit(".", 1)[-1]
         if not _is_inside(part, file.parent):
             raise InvalidModel(f"{file} points outside of its folder: {part!r}; a folder in it was expected")
-        if kind not in ("Transformer", "Pooling", "Dense", "Normalize"):
-            raise InvalidModel(
-                f"{file} has the module {name!r}; gemel knows Transformer, Pooling, Dense, Normalize"
-            )
+        if kind not in MODULES:
+            raise InvalidModel(f"{file} has the module {name!r}; gemel knows {', '.join(MODULES)}")
         found.append((kind, file.parent / part))
     return found
 

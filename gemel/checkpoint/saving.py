@@ -58,26 +58,26 @@ def save_encoder_folder(
     spec = model.spec
     with whole_folder(Path(target), overwrite) as folder:
         _write_transformer(folder, model, weights)
-        _write_json(folder / "modules.json", dialects.format_modules(spec.tail))
-        _write_json(
+        write_json(folder / "modules.json", dialects.format_modules(spec.tail))
+        write_json(
             folder / "sentence_bert_config.json",
             {"max_seq_length": spec.max_tokens, "do_lower_case": spec.lowercase},
         )
-        _write_json(
+        write_json(
             folder / "config_sentence_transformers.json", dialects.format_model_settings(spec, VERSION)
         )
         if not spec.pooling.include_special_tokens:
-            _write_json(folder / OWN_SETTINGS, {"include_special_tokens": False})
-        _write_json(
+            write_json(folder / OWN_SETTINGS, {"include_special_tokens": False})
+        write_json(
             folder / "1_Pooling" / "config.json", dialects.format_pooling(spec.pooling, spec.hidden_size)
         )
         remaining = iter(dense_weights)
         for index, layer in enumerate(spec.tail, start=2):
             if isinstance(layer, Dense):
-                _write_json(folder / f"{index}_Dense" / "config.json", dialects.format_dense(layer))
-                _write_tensors(folder / f"{index}_Dense" / SINGLE_FILE, next(remaining))
+                write_json(folder / f"{index}_Dense" / "config.json", dialects.format_dense(layer))
+                write_tensors(folder / f"{index}_Dense" / SINGLE_FILE, next(remaining))
             else:
-                _write_json(folder / f"{index}_Normalize" / "config.json", {})
+                write_json(folder / f"{index}_Normalize" / "config.json", {})
         if head is not None:
             write_head(folder, head)
         (folder / "README.md").write_text(_encoder_card(model), encoding="utf-8")
@@ -177,10 +177,10 @@ def _write_transformer(
     weights: Tensors,
     config: Mapping[str, Any] | None = None,
 ) -> None:
-    _write_tensors(folder / SINGLE_FILE, weights)
-    _write_json(folder / "config.json", _with_dtype(config or model.config, weights))
+    write_tensors(folder / SINGLE_FILE, weights)
+    write_json(folder / "config.json", _with_dtype(config or model.config, weights))
     limit = model.spec.max_tokens if isinstance(model, ModelFolder) else model.max_tokens
-    _write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
+    write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
     for name in TOKENIZER_FILE_NAMES:
         if (model.transformer / name).is_file():
             shutil.copyfile(model.transformer / name, folder / name)
@@ -198,7 +198,8 @@ def _with_dtype(config: Mapping[str, Any], weights: Tensors) -> dict[str, Any]:
     return {**{key: value for key, value in config.items() if key != "torch_dtype"}, "dtype": "float32"}
 
 
-def _write_tensors(file: Path, tensors: Tensors) -> None:
+def write_tensors(file: Path, tensors: Tensors) -> None:
+    """Write a safetensors file."""
     from safetensors.numpy import save_file
 
     file.parent.mkdir(exist_ok=True)
@@ -206,7 +207,8 @@ def _write_tensors(file: Path, tensors: Tensors) -> None:
     save_file(contiguous, file, metadata={"format": "pt"})  # transformers refuses files without this word
 
 
-def _write_json(file: Path, value: Any) -> None:
+def write_json(file: Path, value: Any) -> None:
+    """Write a JSON file as people read it."""
     file.parent.mkdir(exist_ok=True)
     file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -22,7 +22,7 @@ from gemel.version import VERSION
 if TYPE_CHECKING:
     from gemel.contracts import Vectors
     from gemel.similarity import Pairs
-    from gemel.text_encoder import TextEncoder
+    from gemel.text_encoder import FolderEncoder
 
 QUERIES = (
     "how do I compress a file",
@@ -74,8 +74,11 @@ def command(
         note(f"{len(sentences):,} sentences")
     with clock.step("load the model"):
         from gemel.loading import load_encoder
+        from gemel.text_encoder import FolderEncoder
 
         encoder = load_encoder(model, on_truncate="ignore", **compute)
+        if not isinstance(encoder, FolderEncoder):
+            raise InvalidInput(f"the demo compares a transformer with a cross-encoder, and {model} is none")
     _title(f"gemel {VERSION}: {_named(encoder)}, {_machine(encoder)}", origin)
     with clock.step("encode each sentence once") as note:
         vectors = encoder.encode(sentences)
@@ -163,7 +166,7 @@ def _letters(sentence: str) -> str:
 
 
 def _show_searches(
-    sentences: Sequence[str], vectors: Vectors, encoder: TextEncoder, queries: Sequence[str], clock: Clock
+    sentences: Sequence[str], vectors: Vectors, encoder: FolderEncoder, queries: Sequence[str], clock: Clock
 ) -> None:
     from gemel.similarity import top_k
 
@@ -202,7 +205,7 @@ def _spread(cluster: Sequence[int]) -> list[int]:
     return [cluster[round(i * (len(cluster) - 1) / (n_shown - 1))] for i in range(n_shown)]
 
 
-def _seconds_with_cross_encoder(encoder: TextEncoder, sentences: Sequence[str]) -> float:
+def _seconds_with_cross_encoder(encoder: FolderEncoder, sentences: Sequence[str]) -> float:
     """What one reading of each pair would take here, by timing some with the same transformer.
 
     A cross-encoder reads both sentences of a pair as one text; the head on top of it costs next to nothing.
@@ -253,7 +256,7 @@ def _spoken(seconds: float) -> str:
     return f"{seconds:,.1f} s"
 
 
-def _named(encoder: TextEncoder) -> str:
+def _named(encoder: FolderEncoder) -> str:
     from gemel.loading import DEFAULT_MODEL, DEFAULT_WEIGHTS
 
     path = Path(encoder.folder.path)
@@ -261,7 +264,7 @@ def _named(encoder: TextEncoder) -> str:
     return f"{name} ({encoder.dim} numbers a sentence)"
 
 
-def _machine(encoder: TextEncoder) -> str:
+def _machine(encoder: FolderEncoder) -> str:
     from gemel.engine import NativeEncoder
 
     if not isinstance(encoder, NativeEncoder):

@@ -39,6 +39,7 @@ INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 )
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True)
 @click.option("--prompt", metavar="NAME", help="One of the model's prompts, such as query.")
+@options.pooling
 @options.on_truncate
 @options.compute
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
@@ -74,6 +75,7 @@ def command(source: str, output: str | None, **choices: Any) -> None:
         device=choices["device"],
         precision=choices["precision"],
         threads=choices["threads"],
+        pooling=choices["pooling"],
         on_truncate=choices["on_truncate"],
     )
     if choices["prompt"]:

@@ -32,10 +32,14 @@ TASKS = ("sts",)
     help="What to measure: sts is STS12 to STS16, STSb and SICK-R.",
 )
 @click.option("--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA]")
+@options.pooling
 @options.compute
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
 def command(models: tuple[str, ...], tasks: str, data: str | None, as_json: bool, **compute: Any) -> None:
     """Measure how well the similarities of each MODEL agree with those that people gave.
+
+    A MODEL is a folder or a hub name, or a baseline without a transformer: glove[:FILE] (averaged word
+    vectors; glove-content leaves out stop words), tfidf:FILE (fitted on a file of texts), use-multilingual.
 
     The table has Spearman's correlation of cosines with gold scores, times 100, as the Sentence-BERT paper
     does it: all pairs of a year as one list, the test splits of STSb and SICK, and the mean of the seven.
@@ -45,12 +49,16 @@ def command(models: tuple[str, ...], tasks: str, data: str | None, as_json: bool
     Examples:
       gemel evaluate all-MiniLM-L6-v2
       gemel evaluate before/ after/ --data ~/sts --json > scores.jsonl
+      gemel evaluate glove-content:glove.6B.300d.txt minishlab/potion-base-8M use-multilingual
+      gemel evaluate bert-base-uncased --pooling cls
     """
     from gemel.evaluate.sts import read_sts
-    from gemel.loading import resolve
+    from gemel.loading import check_encoder
 
     for model in models:
-        resolve(model)  # a name that is wrong shall not be found out after the others have taken their time
+        check_encoder(
+            model
+        )  # a name that is wrong shall not be found out after the others have taken their time
     sets = read_sts(data)
     as_lines = as_json or not sys.stdout.isatty()
     rows = []

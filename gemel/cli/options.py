@@ -14,7 +14,14 @@ model = click.option(
     "--model",
     metavar="NAME",
     default=None,
-    help=f"A model folder or a hub name.  [default: {DEFAULT_MODEL}]",
+    help="A model folder, a hub name, glove[:FILE], tfidf:FILE or use-multilingual.  "
+    f"[default: {DEFAULT_MODEL}]",
+)
+pooling = click.option(
+    "--pooling",
+    metavar="MODE",
+    default=None,
+    help="How tokens become one vector: mean, cls, max, or several as in mean+max.  [default: the model's]",
 )
 device = click.option(
     "--device", metavar="NAME", default=None, help="cpu, cuda, mps …  [default: the fastest here]"

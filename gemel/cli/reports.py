@@ -8,14 +8,15 @@ from contextlib import contextmanager
 
 import click
 
-from gemel.errors import TruncationWarning
+from gemel.errors import TruncationWarning, UnknownWordsWarning
 
 
 @contextmanager
 def one_truncation_report() -> Iterator[None]:
-    """Gather the truncation warnings of all windows into one line at the end; others pass through."""
+    """Gather what all windows say of texts that were cut or unknown into a line each; others pass through."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TruncationWarning)
+        warnings.simplefilter("always", UnknownWordsWarning)
         try:
             yield
         finally:
@@ -27,6 +28,14 @@ def one_truncation_report() -> Iterator[None]:
                     f"{cut[0].max_tokens} tokens and cut; --on-truncate chunk reads long texts whole",
                     err=True,
                 )
+            unknown = [each.message for each in caught if isinstance(each.message, UnknownWordsWarning)]
+            if unknown:
+                n_unknown = sum(warning.n_unknown for warning in unknown)
+                click.echo(
+                    f"gemel: {n_unknown:,} {'text has' if n_unknown == 1 else 'texts have'} no word that "
+                    "this model knows: a vector of zeros, which is like nothing",
+                    err=True,
+                )
     for each in caught:
-        if not isinstance(each.message, TruncationWarning):
+        if not isinstance(each.message, TruncationWarning | UnknownWordsWarning):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

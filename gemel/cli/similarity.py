@@ -37,6 +37,7 @@ PAIRS_AT_ONCE = 4_096
     help="Distances are negated: larger is always more similar.",
 )
 @options.model
+@options.pooling
 @options.on_truncate
 @options.compute
 def command(

@@ -15,13 +15,13 @@ from gemel.contracts import OnTruncate, Vectors
 from gemel.engine.assembly import Assembly, EngineSettings
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
-from gemel.text_encoder import TextEncoder
+from gemel.text_encoder import FolderEncoder, distinct
 from gemel.tokens import Pieces
 
 WINDOW = 8_192  # texts that are tokenised at once, while the window before them is encoded
 
 
-class NativeEncoder(TextEncoder):
+class NativeEncoder(FolderEncoder):
     """Texts into vectors, on this machine's processor."""
 
     engine = "native"
@@ -85,19 +85,17 @@ class NativeEncoder(TextEncoder):
 
     def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
         """Fill in the vectors; a text that occurs several times is encoded once."""
-        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-        distinct = texts if len(places) == len(texts) else list(places)
-        found = vectors if distinct is texts else np.empty((len(distinct), self.dim), np.float32)
+        different, rows = distinct(texts)
+        found = vectors if rows is None else np.empty((len(different), self.dim), np.float32)
         try:
-            cut = self._encode_distinct(distinct, found, show_progress)
+            cut = self._encode_distinct(different, found, show_progress)
         except InvalidInput:
             self.tokenizer.pieces(
                 texts, self.prompt, self.on_truncate
             )  # the same error, naming the text given
             raise
-        if distinct is texts:
+        if rows is None:
             return len(cut)
-        rows = np.fromiter((places[text] for text in texts), np.int64, len(texts))
         np.take(found, rows, axis=0, out=vectors)
         return int(np.isin(rows, cut).sum())
 

@@ -23,13 +23,13 @@ from gemel.model.packing import ATTENTION, PACKABLE, PackedBatch, pack
 from gemel.model.pooling import pool, pooling_mask
 from gemel.model.tail import Tail
 from gemel.progress import progress_bar
-from gemel.text_encoder import TextEncoder
+from gemel.text_encoder import FolderEncoder
 from gemel.tokens import Ids, Pieces
 
 TokenBatch = PackedBatch | PaddedBatch
 
 
-class SentenceEncoder(nn.Module, TextEncoder):
+class SentenceEncoder(nn.Module, FolderEncoder):
     """Texts into vectors, with torch; the weights can be trained."""
 
     engine = "torch"

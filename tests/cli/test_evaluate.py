@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from encoders.made import write_glove
 from stand_ins import sentences
 
 from gemel.evaluate.sts import STS_SETS
@@ -83,6 +84,21 @@ def test_a_terminal_gets_a_table_with_a_row_a_model(sets: Path, tiny_bert: Path)
     assert path == str(tiny_bert)
     assert len(figures) == 8
     assert all(abs(float(figure)) < 20 for figure in figures)
+
+
+def test_baselines_and_poolings_are_measured_by_name(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    write_glove(tmp_path / "glove.txt")
+    glove = run(f"glove:{tmp_path}/glove.txt", "--data", sets)
+    lines = [json.loads(line) for line in glove.stdout.splitlines()]
+    assert [line["name"] for line in lines] == NAMES
+    assert {line["engine"] for line in lines} == {"numpy float32"}
+    fingerprints = {
+        json.loads(run(tiny_bert, "--pooling", mode, "--data", sets).stdout.splitlines()[0])["fingerprint"]
+        for mode in ("mean", "cls")
+    }
+    assert len(fingerprints) == 2
+    refused = run(tiny_bert, "glove:nowhere.txt", "--data", sets, check=1)
+    assert refused.stderr == "gemel: there is no file 'nowhere.txt' for glove to open\n"
 
 
 def test_cut_sentences_are_counted_on_standard_error(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from pathlib import Path
@@ -13,11 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from encoders.made import write_glove, write_static_embedding
 from stand_ins import ARCHITECTURES, read_json, sentences
 from training_process import run
 
 from gemel.checkpoint import POOLING_MODES, EncoderSpec, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.encoders import open_static, open_word_vectors
+from gemel.errors import UnknownWordsWarning
 from gemel.model import CrossEncoder, SentenceEncoder
+from gemel.similarity import normalise
 
 pytestmark = pytest.mark.extras
 
@@ -175,3 +180,31 @@ def test_what_training_writes_opens_there_with_the_same_vectors(
     peer.do("score", folder=str(reranker), pairs=pairs, output=str(tmp_path / "s.npy"))
     ours = CrossEncoder(read_reranker_folder(reranker), device="cpu").score(pairs)
     np.testing.assert_allclose(ours, np.load(tmp_path / "s.npy"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("normalises", [False, True])
+def test_static_tables_travel_both_ways(peer: Peer, tmp_path: Path, normalises: bool) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir()
+    encoder = open_static(write_static_embedding(theirs, normalises=normalises))
+    encoder.save(ours)
+    texts = [text for text in TEXTS if text.strip()]
+    expected = peer.encode(theirs, tmp_path / "t.npy", texts)
+    assert_same(encoder.encode(texts), expected)
+    assert_same(peer.encode(ours, tmp_path / "o.npy", texts), expected)
+
+
+def test_averaged_word_vectors_point_the_same_way_there(peer: Peer, tmp_path: Path) -> None:
+    """There an unknown word counts as a vector of zeros: the mean is shorter, its direction the same."""
+    write_glove(tmp_path / "glove.txt")
+    encoder = open_word_vectors(tmp_path / "glove.txt")
+    encoder.save(tmp_path / "ours")
+    texts = [*sentences(60, seed=1, max_words=7), "A dog, unknowable!"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownWordsWarning)
+        vectors = encoder.encode(texts)
+    is_known = vectors.any(axis=1)
+    found = peer.encode(tmp_path / "ours", tmp_path / "o.npy", texts)
+    cosines = np.einsum("ij,ij->i", normalise(vectors), normalise(found))
+    assert is_known.sum() > 50
+    np.testing.assert_allclose(cosines[is_known], 1, atol=1e-5)
