@@ -56,7 +56,7 @@ def test_standard_input_becomes_json_lines(tiny_bert: Path) -> None:
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tmp_path: Path) -> None:
-    texts = sentences(30_000, seed=6, max_words=6)
+    texts = sentences(30_000, seed=6, max_words=6) * 6  # seconds of work, so that the signal comes in time
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     command = ["encode", str(tmp_path / "texts.txt"), "-o", str(tmp_path / "v.npy"), "-m", str(tiny_bert)]
     state = tmp_path / "v.npy.partial" / "state.json"
@@ -70,10 +70,10 @@ def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tm
     assert "stopped" in errors.decode()
     assert not (tmp_path / "v.npy").exists()
     report = json.loads(run(*command).stdout)
-    assert report["rows"] == 30_000
+    assert report["rows"] == 180_000
     assert report["resumed_rows"] >= 2_048
     vectors = np.load(tmp_path / "v.npy")
-    rows = [0, 2_047, 2_048, 29_999]
+    rows = [0, 2_047, 2_048, 179_999]
     expected = load_encoder(tiny_bert).encode([texts[row] for row in rows])
     np.testing.assert_allclose(vectors[rows], expected, rtol=1e-4, atol=1e-5)
 
