@@ -157,13 +157,13 @@ def load_reranker(
     return NativeReranker(folder, settings)
 
 
-def check_encoder(name: str | Path | None) -> None:
-    """Refuse a name that nothing stands behind, without opening what does; a model may be downloaded."""
+def check_encoder(name: str | Path | None, *, may_download: bool = True) -> None:
+    """Refuse a name that nothing stands behind, without opening what does."""
     from gemel.encoders import named_encoder
 
     named = named_encoder(name)
     if named is None:
-        resolve(name)
+        resolve(name, may_download=may_download)
     else:
         named.check()
 
@@ -231,7 +231,9 @@ def load_pair_classifier(name: str | Path, *, device: str | None = None) -> Pair
     return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
 
 
-def resolve(name: str | Path | None = None, *, revision: str | None = None) -> Path:
+def resolve(
+    name: str | Path | None = None, *, revision: str | None = None, may_download: bool = True
+) -> Path:
     """The folder behind a name: a path as it stands, else installed weights, hub cache, hub."""
     if name is not None and _is_path(name):
         folder = Path(name).expanduser()
@@ -250,7 +252,7 @@ def resolve(name: str | Path | None = None, *, revision: str | None = None) -> P
         if folder_of_package is not None:
             DEFAULT_WEIGHTS.check(folder_of_package)
             return folder_of_package
-    return _from_hub(model, revision)
+    return _from_hub(model, revision, may_download)
 
 
 def _is_path(name: str | Path) -> bool:
@@ -260,7 +262,7 @@ def _is_path(name: str | Path) -> bool:
     return name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1
 
 
-def _from_hub(model: str, revision: str | None) -> Path:
+def _from_hub(model: str, revision: str | None, may_download: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -275,6 +277,8 @@ def _from_hub(model: str, revision: str | None) -> Path:
         cached = Path(download(local_files_only=True))
         if _looks_whole(cached):
             return cached
+    if not may_download:
+        raise ModelNotFound(f"{model} is neither installed nor in the hub cache")
     if is_offline():
         raise ModelNotFound(_how_to_get(model, "the hub is switched off by HF_HUB_OFFLINE"))
     try:

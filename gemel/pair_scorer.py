@@ -32,6 +32,11 @@ class PairScorer(ABC):
         )
 
     @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the folder that the weights came from."""
+        return self.folder.fingerprint
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """What each score stands for."""
         return self.folder.labels

@@ -67,7 +67,7 @@ class ModelFolder:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of weights, tokenizer and configuration, the same in both dialects."""
-        return fingerprint(self)
+        return fingerprint(self, _settled(self.spec), self.dense_files)
 
     def with_spec(self, spec: EncoderSpec) -> ModelFolder:
         """The same weights used in another way."""
@@ -87,6 +87,14 @@ class RerankerFolder:
     lowercase: bool = False
     activation: str = "sigmoid"
     labels: tuple[str, ...] = field(default=("0",))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of weights, tokenizer and configuration."""
+        chosen = {
+            name: getattr(self, name) for name in ("max_tokens", "lowercase", "activation", "labels", "gives_types")
+        }
+        return fingerprint(self, chosen)
 
     @property
     def gives_types(self) -> bool:
@@ -135,16 +143,18 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
     )
 
 
-def fingerprint(model: ModelFolder) -> str:
-    """128 bits of sha256 over everything that moves a vector."""
+def fingerprint(
+    model: ModelFolder | RerankerFolder, chosen: Mapping[str, Any], more_files: tuple[Path, ...] = ()
+) -> str:
+    """128 bits of sha256 over everything that moves a vector or a score."""
     digest = hashlib.sha256()
     config = {
         key: value
         for key, value in model.config.items()
         if key not in VOLATILE_CONFIG_KEYS and value is not None and value != IMPLIED_CONFIG_VALUES.get(key)
     }
-    digest.update(json.dumps([_settled(model.spec), config], sort_keys=True).encode())
-    for files in (model.weight_files, *((file,) for file in model.dense_files)):
+    digest.update(json.dumps([chosen, config], sort_keys=True).encode())
+    for files in (model.weight_files, *((file,) for file in more_files)):
         weights = open_weights(files)
         for name in sorted(weights):
             if name.endswith("position_ids"):  # a counter some exporters store, not a weight
@@ -165,7 +175,7 @@ def _settled(spec: EncoderSpec) -> dict[str, Any]:
     return values
 
 
-def _tokenizer_bytes(model: ModelFolder) -> bytes:
+def _tokenizer_bytes(model: ModelFolder | RerankerFolder) -> bytes:
     """The tokenizer, however its JSON is laid out; gemel ignores the truncation and padding in it."""
     file = model.transformer / "tokenizer.json"
     if file.is_file():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gemel.contracts import Encoder
+from gemel.contracts import Encoder, Reranker
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scores:
         return asdict(self)
 
 
-def engine_of(encoder: Encoder) -> str:
+def engine_of(encoder: Encoder | Reranker) -> str:
     """What computes, and how exactly."""
     engine = str(getattr(encoder, "engine", type(encoder).__name__))
     return f"{engine} {getattr(encoder, 'precision', '')}".rstrip()

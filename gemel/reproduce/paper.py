@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 STS_COLUMNS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R", "average")
-TRANSFER_COLUMNS = ("MR", "CR", "SUBJ", "MPQA", "SST-2", "TREC", "MRPC", "average")
+TRANSFER_COLUMNS = ("MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC", "average")
 
 
 @dataclass(frozen=True)

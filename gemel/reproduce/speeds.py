@@ -1,0 +1,102 @@
+"""Table 7: how many sentences a second, with texts of like length put together and without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemel.contracts import Encoder
+from gemel.data.examples import read_examples
+from gemel.data.catalogue import find_set
+from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
+from gemel.loading import load_encoder
+from gemel.reproduce.lines import Line
+from gemel.reproduce.paper import TABLE_7, PaperRow
+from gemel.reproduce.stand_ins import Cast, StandIn
+
+BATCH = 32  # texts a call where nothing is put together: what others take by default
+N_ROUNDS = 3
+N_TEXTS = 5_000
+_SORTED, _AS_THEY_COME = "smart batching", "no smart batching"
+
+
+@dataclass
+class _Runner:
+    """An encoder, and the best time of each of the two ways."""
+
+    name: str
+    model: StandIn
+    encoder: Encoder
+    rows: Mapping[str, PaperRow | None]  # way -> the paper's line
+    seconds: dict[str, float]
+
+
+def measure_speeds(
+    cast: Cast, data: str | Path | None, compute: Mapping[str, Any], tell: Callable[[str], None]
+) -> Iterator[Line]:
+    """The lines of the table, and those of the guests; the encoders take turns, so that noise is shared."""
+    try:
+        texts = _sentences(data)
+    except InvalidInput as error:
+        yield from (Line(row.name, row, missing=str(error)) for row in TABLE_7.rows)
+        return
+    runners, missing = _runners(cast, compute)
+    for number in range(N_ROUNDS):
+        for runner in runners:
+            for way in runner.rows:
+                _time(runner, way, texts)
+        tell(f"speed: round {number + 1} of {N_ROUNDS}, {len(runners)} encoders, {len(texts):,} sentences")
+    yield from missing
+    for runner in runners:
+        for way, row in runner.rows.items():
+            name = row.name if row is not None else f"{runner.name}, {way}"
+            rate = {"CPU": len(texts) / runner.seconds[way]}
+            yield Line(name, row, runner.model.model, runner.model.note, rate)
+
+
+def _sentences(data: str | Path | None) -> list[str]:
+    pairs = read_examples(find_set("stsb", "train", data), kind="scored pairs")
+    return list(dict.fromkeys(text for column in pairs.columns.values() for text in column))[:N_TEXTS]
+
+
+def _runners(cast: Cast, compute: Mapping[str, Any]) -> tuple[list[_Runner], list[Line]]:
+    runners, missing = [], []
+    sbert = [row for row in TABLE_7.rows if row.name.startswith("SBERT-base")]
+    for row in TABLE_7.rows:
+        name = "SBERT-base" if row in sbert else row.name
+        try:
+            model = cast.models_for(name)[0]
+        except (ModelNotFound, MissingExtra) as error:
+            missing.append(Line(row.name, row, missing=str(error)))
+            continue
+        if row in sbert[1:]:
+            continue  # both lines are one runner's
+        rows = {way: each for each in sbert for way in [each.name.partition(", ")[2]]}
+        opened = _open(model, compute)
+        runners.append(_Runner(name, model, opened, rows if row in sbert else {_SORTED: row}, {}))
+    for guest in cast.guests:
+        model = StandIn(guest)
+        name = Path(guest).name
+        runners.append(_Runner(name, model, _open(model, compute), {_AS_THEY_COME: None, _SORTED: None}, {}))
+    return runners, missing
+
+
+def _open(model: StandIn, compute: Mapping[str, Any]) -> Encoder:
+    from gemel.encoders import named_encoder
+
+    given = compute if named_encoder(model.model) is None else {}
+    return load_encoder(model.model, pooling=model.pooling, **given)
+
+
+def _time(runner: _Runner, way: str, texts: Sequence[str]) -> None:
+    began = time.perf_counter()
+    if way == _AS_THEY_COME:
+        for start in range(0, len(texts), BATCH):
+            runner.encoder.encode(texts[start : start + BATCH])
+    else:
+        runner.encoder.encode(texts)
+    seconds = time.perf_counter() - began
+    runner.seconds[way] = min(runner.seconds.get(way, seconds), seconds)

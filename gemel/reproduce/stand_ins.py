@@ -1,0 +1,101 @@
+"""Who can stand in a line of the paper's tables: the model itself where it is published, else one like it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gemel.errors import InvalidInput, ModelNotFound
+from gemel.reproduce.paper import TABLES
+
+CROSS_ENCODER = "(cross-encoder)"
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A model for a line: its name or folder, how to pool it, and how it differs from the paper's."""
+
+    model: str
+    pooling: str | None = None
+    note: str = ""
+
+
+_HUB = "sentence-transformers/{}-mean-tokens"
+# line of the paper -> the published model; a line that is not here has none that can be loaded
+PUBLISHED: dict[str, StandIn] = {
+    "GloVe average": StandIn("glove-content", note="50 dimensions of 6B tokens, not 300 of 840B; no stop words"),
+    "mean word vectors": StandIn("glove-content", note="GloVe, 50 dimensions of 6B tokens; no stop words"),
+    "BERT average": StandIn("google-bert/bert-base-uncased", "mean"),
+    "BERT [CLS]": StandIn("google-bert/bert-base-uncased", "cls"),
+    "Universal Sentence Encoder": StandIn("use-multilingual", note="the multilingual one, version 3"),
+    "SBERT-NLI-base": StandIn(_HUB.format("bert-base-nli")),
+    "SBERT-NLI-large": StandIn(_HUB.format("bert-large-nli")),
+    "SRoBERTa-NLI-base": StandIn(_HUB.format("roberta-base-nli")),
+    "SRoBERTa-NLI-large": StandIn(_HUB.format("roberta-large-nli")),
+    "SBERT-NLI-STSb-base": StandIn(_HUB.format("bert-base-nli-stsb")),
+    "SBERT-NLI-STSb-large": StandIn(_HUB.format("bert-large-nli-stsb")),
+    "SRoBERTa-NLI-STSb-base": StandIn(_HUB.format("roberta-base-nli-stsb")),
+    "SRoBERTa-NLI-STSb-large": StandIn(_HUB.format("roberta-large-nli-stsb")),
+    "SBERT-WikiSec-base": StandIn(_HUB.format("bert-base-wikipedia-sections")),
+    "SBERT-base": StandIn(_HUB.format("bert-base-nli")),
+}
+NO_WEIGHTS = {
+    "InferSent (GloVe)": "its published weights are a pickle of its own program",
+    "fastText average": "no word vectors were named: --row 'fastText average=glove-content:FILE.vec'",
+}
+_TO_TRAIN = "no trained model was named: train one, then --row '{}=FOLDER'"
+
+
+class Cast:
+    """The models of a reproduction: the published ones, those that the user named for a line, and guests."""
+
+    def __init__(
+        self,
+        rows: Mapping[str, str] | None = None,
+        guests: Sequence[str] = (),
+        *,
+        may_download: bool = False,
+    ) -> None:
+        named = dict(rows or {})
+        known = {row.name for table in TABLES.values() for row in table.rows} | set(PUBLISHED)
+        unknown = next((name for name in named if name not in known), None)
+        if unknown is not None:
+            raise InvalidInput(
+                f"the paper's tables have no line {unknown!r}; expected one of {', '.join(sorted(known))}"
+            )
+        self.guests = tuple(guests)
+        self._may_download = may_download
+        self._named = {name: _named(name, model) for name, model in named.items()}
+
+    def models_for(self, row: str) -> tuple[StandIn, ...]:
+        """The models of a line, one for each seed; a sentence that says what is missing is raised."""
+        chosen = self._named.get(row) or PUBLISHED.get(row)
+        if chosen is None:
+            raise ModelNotFound(NO_WEIGHTS.get(row) or _TO_TRAIN.format(row))
+        if Path(chosen.model).expanduser().is_dir():
+            folders = trained_models(Path(chosen.model).expanduser())
+            return tuple(replace(chosen, model=str(folder)) for folder in folders)
+        from gemel.loading import check_encoder
+
+        check_encoder(chosen.model, may_download=self._may_download)
+        return (chosen,)
+
+
+def _named(row: str, model: str) -> StandIn:
+    """What the user has named: the pooling is that of the line."""
+    published = PUBLISHED.get(row)
+    note = "" if published is not None and published.model == model else f"{Path(model).name} in its place"
+    return StandIn(model, None if published is None else published.pooling, note)
+
+
+def trained_models(folder: Path) -> list[Path]:
+    """The models in a folder: itself, or the last stage of each seed that `gemel train` has left in it."""
+    if (folder / "config.json").is_file() or (folder / "modules.json").is_file():
+        return [folder]
+    seeds = sorted(folder.glob("seed-*")) or [folder]
+    found = [sorted([*seed.glob("stage-*/model"), *seed.glob("model")])[-1:] for seed in seeds]
+    models = [model for each in found for model in each]
+    if not models:
+        raise ModelNotFound(f"{folder} holds no model; expected a model folder or what gemel train has written")
+    return models

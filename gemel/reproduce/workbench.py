@@ -1,0 +1,156 @@
+"""Where a table of the paper is run again: every line that can be, beside the paper's figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gemel.contracts import Encoder
+from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
+from gemel.evaluate.scores import Scores, engine_of
+from gemel.loading import load_encoder, load_reranker
+from gemel.reproduce.lines import Line, Reproduction
+from gemel.reproduce.measures import MEASURES, STS_BENCHMARK, Measure, score_pairs
+from gemel.reproduce.notebook import Notebook
+from gemel.reproduce.paper import TABLES, PaperRow
+from gemel.reproduce.speeds import measure_speeds
+from gemel.reproduce.stand_ins import CROSS_ENCODER, Cast, StandIn
+
+NOT_AT_HAND = (ModelNotFound, MissingExtra)
+_FOLDS = "trained in each fold: not run here"
+_ABLATION = "an ablation of many trainings: not run here"
+
+
+class Workbench:
+    """Models, data and what has been measured so far."""
+
+    def __init__(
+        self,
+        cast: Cast,
+        *,
+        data: str | Path | None = None,
+        compute: Mapping[str, Any] | None = None,
+        notebook: Notebook | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.cast = cast
+        self.data = data
+        self.compute = dict(compute or {})
+        self.notebook = notebook or Notebook()
+        self.tell = tell
+
+    def reproduce(self, number: int) -> Reproduction:
+        """The table of this number; what is not at hand is said in its line, and no figure is made up."""
+        if number not in TABLES:
+            raise InvalidInput(f"the paper has no table {number}; expected 1 to {len(TABLES)}")
+        table = TABLES[number]
+        if number == 6:
+            return Reproduction(table, tuple(_missing(row, _ABLATION) for row in table.rows))
+        if number == 7:
+            return Reproduction(table, tuple(measure_speeds(self.cast, self.data, self.compute, self.tell)))
+        measure = MEASURES[number]
+        try:
+            data, data_hash = measure.read(self.data)
+        except InvalidInput as error:
+            return Reproduction(table, tuple(_missing(row, str(error)) for row in table.rows))
+        lines = [self._line(row, measure, data, data_hash) for row in table.rows]
+        lines += self._guests(measure, data, data_hash)
+        return Reproduction(table, tuple(lines))
+
+    def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
+        if row.name.startswith(("10-fold", "cross-topic")):
+            return _missing(row, _FOLDS)
+        try:
+            models = self._models_of(row)
+        except NOT_AT_HAND as error:
+            return _missing(row, str(error))
+        if measure is STS_BENCHMARK and row.name.endswith(CROSS_ENCODER):
+            runs = [[self._score_pairs(model, data, data_hash)] for model in models]
+        else:
+            runs = [self._scores(model, measure, data, data_hash) for model in models]
+        return _of_runs(row.name, row, models, runs, measure)
+
+    def _models_of(self, row: PaperRow) -> tuple[StandIn, ...]:
+        if row.name == "tf-idf":
+            return (StandIn("tf-idf", note="fitted on the evaluated texts"),)
+        return self.cast.models_for(row.name)
+
+    def _guests(self, measure: Measure, data: Any, data_hash: str) -> Iterator[Line]:
+        for guest in self.cast.guests:
+            model = StandIn(guest)
+            scores = self._scores(model, measure, data, data_hash)
+            yield _of_runs(_short(guest), None, (model,), [scores], measure)
+
+    def _scores(self, model: StandIn, measure: Measure, data: Any, data_hash: str) -> list[Scores]:
+        encoder = self._encoder(model, data)
+        key = Notebook.key(measure.name, encoder.fingerprint, engine_of(encoder), data_hash)
+        kept = self.notebook.get(key)
+        if kept is not None:
+            return kept
+        began = time.perf_counter()
+        scores = measure.evaluate(encoder, data)
+        self.tell(f"{measure.name}: {_short(model.model)} in {time.perf_counter() - began:.1f} s")
+        self.notebook.put(key, scores)
+        return scores
+
+    def _encoder(self, model: StandIn, data: Any) -> Encoder:
+        if model.model == "tf-idf":
+            from gemel.encoders import TfIdfEncoder
+
+            return TfIdfEncoder.fit(text for column in data.pairs.columns.values() for text in column)
+        from gemel.encoders import named_encoder
+
+        named = named_encoder(model.model)
+        compute = {} if named is not None else self.compute
+        return load_encoder(model.model, pooling=model.pooling, **compute)
+
+    def _score_pairs(self, model: StandIn, data: Any, data_hash: str) -> Scores:
+        reranker = load_reranker(model.model, **self.compute)
+        fingerprint = reranker.fingerprint
+        key = Notebook.key("stsb", fingerprint, engine_of(reranker), data_hash)
+        kept = self.notebook.get(key)
+        scores = kept[0] if kept is not None else score_pairs(reranker, data[0], fingerprint)
+        if kept is None:
+            self.notebook.put(key, [scores])
+        return scores
+
+
+def _of_runs(
+    name: str,
+    row: PaperRow | None,
+    models: Sequence[StandIn],
+    runs: Sequence[Sequence[Scores]],
+    measure: Measure,
+) -> Line:
+    """One line for all seeds: the mean, and the standard deviation of a sample."""
+    figures = [measure.figures(run) for run in runs]
+    mean = {column: float(np.mean([each[column] for each in figures])) for column in figures[0]}
+    spread = {}
+    if len(figures) > 1:
+        spread = {column: float(np.std([each[column] for each in figures], ddof=1)) for column in mean}
+    return Line(
+        name=name,
+        paper=row,
+        model=", ".join(_short(model.model) for model in models),
+        note=models[0].note,
+        figures=mean,
+        spread=spread,
+        scores=tuple(each for run in runs for each in run),
+    )
+
+
+def _missing(row: PaperRow, reason: str) -> Line:
+    return Line(row.name, row, missing=reason)
+
+
+def _short(model: str) -> str:
+    """The end of a path, which is what tells models apart; names stay as they are."""
+    path = Path(model)
+    if not path.is_dir():
+        return model
+    return path.parent.name if path.name == "model" and path.parent.name else path.name
+
