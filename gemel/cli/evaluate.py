@@ -64,7 +64,8 @@ def command(models: tuple[str, ...], tasks: str, data: str | None, as_json: bool
 
 
 def _evaluate(model: str, sets: Sequence[StsData], compute: dict[str, Any], title: str) -> list[Scores]:
-    from gemel.evaluate.sts import average_of, evaluate_sts
+    from gemel.evaluate.scores import average_of
+    from gemel.evaluate.sts import evaluate_sts
     from gemel.loading import load_encoder
 
     click.echo(f"gemel: {title}: {sum(len(each.pairs) for each in sets):,} pairs", err=True)

@@ -8,13 +8,10 @@ STSb's training part: it shares pairs with STS12 to STS16.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from gemel.contracts import Encoder, Vectors
 from gemel.data.examples import Examples, read_examples
@@ -25,7 +22,6 @@ from gemel.evaluate.scores import Scores, engine_of
 from gemel.similarity import MEASURES, pairwise
 
 PRIMARY = "spearman_cosine"
-AVERAGE = "average"
 
 
 @dataclass(frozen=True)
@@ -89,23 +85,6 @@ def evaluate_sts(encoder: Encoder, data: Sequence[StsData] | None = None) -> lis
         )
         for each in sets
     ]
-
-
-def average_of(scores: Sequence[Scores]) -> Scores:
-    """The mean of several sets, each counting the same, as in the paper's last column."""
-    if len({each.fingerprint for each in scores}) != 1:
-        raise InvalidInput("an average was asked of no scores, or of several encoders; expected one encoder")
-    hashes = "".join(each.data_hash for each in scores)
-    return Scores(
-        name=AVERAGE,
-        metrics={name: float(np.mean([each.metrics[name] for each in scores])) for name in scores[0].metrics},
-        primary=scores[0].primary,
-        protocol=f"mean of {', '.join(each.name for each in scores)}, each counting the same",
-        n_examples=sum(each.n_examples for each in scores),
-        data_hash=hashlib.sha256(hashes.encode()).hexdigest() if hashes else "",
-        fingerprint=scores[0].fingerprint,
-        engine=scores[0].engine,
-    )
 
 
 def validate_on_sts(pairs: Examples) -> Callable[[Encoder], float]:
