@@ -30,8 +30,7 @@ MAX_PRODUCTS = 100  # with the Hessian, for one step
 BLOCK_ROWS = (
     1_024  # features of so many rows stay in the second-level cache between a product and its transpose
 )
-_TINY = 1e-30
-_FLAT = 1e-9
+LEAST_BEND = 1e-6  # where all rows are certain, steps would be without bounds
 
 Labels = npt.NDArray[np.int64]
 Kept = npt.NDArray[np.bool_]  # (rows, fits): what a fit learns from
@@ -278,23 +277,26 @@ class _MovingFits:
         for _ in range(MAX_PRODUCTS):
             product = self._hessian_times(direction)
             curvature = (direction * product).sum(axis=(0, 2))
-            length = np.where(size > enough, size / np.maximum(curvature, _TINY), 0)[None, :, None]
+            length = _ratio(np.where(size > enough, size, 0), curvature)[None, :, None]
             step += length * direction
             residual -= length * product
             scaled = precondition(residual)
             new_size = (residual * scaled).sum(axis=(0, 2))
             if (new_size <= enough).all():
                 break
-            direction = scaled + (new_size / np.maximum(size, _TINY))[None, :, None] * direction
+            direction = scaled + _ratio(new_size, size)[None, :, None] * direction
             size = new_size
         return step.astype(np.float64)
 
     def _preconditioner(self) -> Callable[[_Singles], _Singles]:
         """The inverse of what the Hessian would be if all rows of a fit bent alike."""
         bends, mixes = np.linalg.eigh(self.loss.mean_bends(self.probabilities, self.kept))
-        scales = bends * self.design.squares[:, None, None] + self.penalties
-        # A softmax does not bend where all intercepts rise together, and never moves there.
-        inverse = np.where(scales > _FLAT * scales.max(), 1 / np.maximum(scales, _TINY), 0).astype(np.float32)
+        bends = np.maximum(bends, LEAST_BEND)
+        inverse = (1 / (bends * self.design.squares[:, None, None] + self.penalties)).astype(np.float32)
+        if (
+            self.loss.n_outputs > 1
+        ):  # where all intercepts rise together nothing bends, and nothing shall move
+            inverse[-1, :, 0] = 0
         inverse, mixes_back = inverse.transpose(1, 0, 2), mixes.transpose(0, 2, 1)
 
         def precondition(residual: _Singles) -> _Singles:
@@ -328,6 +330,12 @@ def _transposed_products(design: Design, slopes: _Doubles) -> _Doubles:
     for rows, features in design.blocks():
         flat_total += features.astype(np.float64).T @ _flat(slopes[rows])
     return total
+
+
+def _ratio(dividends: _Singles, divisors: _Singles) -> _Singles:
+    """Nothing where there is nothing to divide by."""
+    ratio: _Singles = np.divide(dividends, divisors, out=np.zeros_like(dividends), where=divisors > 0)
+    return ratio
 
 
 _Floats = TypeVar("_Floats", _Singles, _Doubles)
