@@ -64,6 +64,17 @@ class TransferTask:
     pairs: bool = False
     note: str = ""
 
+    @property
+    def protocol(self) -> str:
+        """How it is evaluated, in words."""
+        return protocol_of(self.files, self.note)
+
+
+def protocol_of(splits: Iterable[str], note: str = "", n_folds: int = N_FOLDS) -> str:
+    """How a set that has these splits is evaluated, in words."""
+    words = (PROTOCOLS[tuple(splits)].format(n=n_folds), _CLASSIFIER, note)
+    return "; ".join(word for word in words if word)
+
 
 def _task_of_one_file(name: str, n_rows: int, label_names: tuple[str, ...], note: str = "") -> TransferTask:
     return TransferTask(name, {"all": f"{name.lower()}/all.tsv"}, {"all": n_rows}, label_names, note=note)
@@ -268,14 +279,12 @@ def _scores(
     metrics = _metrics(probed, gold, prepared.majority)
     if len(prepared.columns()) > len(parts) and prepared.labels["train"].max() == 1:
         metrics["f1"] = _f1(probed.predictions == 1, gold == 1)
-    words = [PROTOCOLS[tuple(data.splits)].format(n=n_folds), _CLASSIFIER, data.note]
-    if prepared.is_shuffled:
-        words.insert(0, "a control, labels shuffled")
+    protocol = protocol_of(data.splits, data.note, n_folds)
     return Scores(
         name=f"{data.name}, shuffled labels" if prepared.is_shuffled else data.name,
         metrics=metrics,
         primary=PRIMARY,
-        protocol="; ".join(word for word in words if word),
+        protocol=f"a control, labels shuffled; {protocol}" if prepared.is_shuffled else protocol,
         n_examples=len(gold),
         data_hash=data.data_hash,
         fingerprint=encoder.fingerprint,

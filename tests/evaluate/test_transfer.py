@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_scripts import load_benchmark
 from stand_ins import ToyEncoder
 
 from gemel.data.examples import Examples
@@ -28,24 +27,14 @@ from gemel.evaluate.transfer import (
     read_transfer,
 )
 
+# Its referee knows SentEval's procedure and scikit-learn, and nothing of our solver.
+AGREEMENT = load_benchmark("probe_agreement")
 DIM = 10
 SIZES = {
     "rings": {"all": 150},
     "folds": {"train": 150, "test": 120},
     "dev": {"train": 150, "dev": 80, "test": 120},
 }
-
-
-@pytest.fixture(scope="module")
-def agreement() -> ModuleType:
-    """The benchmark, whose referee knows SentEval's procedure and scikit-learn, and nothing of our solver."""
-    file = Path(__file__).parents[2] / "benchmarks" / "probe_agreement.py"
-    spec = importlib.util.spec_from_file_location("probe_agreement", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class RandomEncoder:
@@ -92,21 +81,19 @@ def made_pairs(sizes: Mapping[str, int]) -> TransferData:
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("protocol", SIZES)
-def test_figures_are_those_of_scikit_learn_on_the_same_folds(
-    protocol: str, n_classes: int, agreement: ModuleType
-) -> None:
+def test_figures_are_those_of_scikit_learn_on_the_same_folds(protocol: str, n_classes: int) -> None:
     data = made_task(SIZES[protocol], n_classes)
     (scores,) = evaluate_transfer(RandomEncoder(), [data], n_folds=3)
-    theirs = agreement.referee(data, RandomEncoder(), 3, agreement.converged)
+    theirs = AGREEMENT.referee(data, RandomEncoder(), 3, AGREEMENT.converged)
     assert {name: scores.metrics[name] for name in theirs} == pytest.approx(theirs, abs=1e-12)
     assert theirs["accuracy"] > 0.65
     assert scores.score == scores.metrics["accuracy"]
 
 
-def test_pairs_have_the_differences_and_the_products_as_features_and_an_f1(agreement: ModuleType) -> None:
+def test_pairs_have_the_differences_and_the_products_as_features_and_an_f1() -> None:
     data = made_pairs(SIZES["folds"])
     (scores,) = evaluate_transfer(RandomEncoder(), [data], n_folds=3)
-    theirs = agreement.referee(data, RandomEncoder(), 3, agreement.converged)
+    theirs = AGREEMENT.referee(data, RandomEncoder(), 3, AGREEMENT.converged)
     assert set(theirs) == {"accuracy", "dev_accuracy", "f1"}
     assert {name: scores.metrics[name] for name in theirs} == pytest.approx(theirs, abs=1e-12)
 
@@ -236,6 +223,13 @@ def test_the_smallest_class_that_is_let_in_is_enough() -> None:
 def test_unknown_labels_are_refused() -> None:
     with pytest.raises(InvalidInput, match="labels='random' is unknown; choose from given, shuffled"):
         evaluate_transfer(RandomEncoder(), [], labels="random")  # type: ignore[arg-type]
+
+
+def test_every_task_says_how_it_is_evaluated() -> None:
+    assert all(task.protocol.endswith(task.note) for task in TRANSFER_TASKS)
+    kinds = [task.protocol.split(";")[0] for task in TRANSFER_TASKS]
+    assert len(set(kinds)) == 3
+    assert kinds[4] == "C (2^-2 to 2^3) chosen by the dev part"
 
 
 # Reading --------------------------------------------------------------------------------------------

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_scripts import load_benchmark
 
 from gemel import load_encoder
 from gemel.evaluate.transfer import TRANSFER_TASKS, TransferData, evaluate_transfer, read_transfer
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "probe_agreement.py"
+AGREEMENT = load_benchmark("probe_agreement")
 REVIEWS = [task for task in TRANSFER_TASKS if task.name == "CR"]
-
-
-@pytest.fixture(scope="module")
-def agreement() -> Any:
-    spec = importlib.util.spec_from_file_location("probe_agreement", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +23,15 @@ def reviews(real_data: Path) -> TransferData:
 
 
 @pytest.fixture(scope="module")
-def encoder(default_weights: Path, reviews: TransferData, agreement: Any) -> Any:
+def encoder(default_weights: Path, reviews: TransferData) -> Any:
     encoder = load_encoder(default_weights, on_truncate="error")
-    return agreement.RememberedEncoder(encoder, agreement.texts_of([reviews]))
+    return AGREEMENT.RememberedEncoder(encoder, AGREEMENT.texts_of([reviews]))
 
 
-def test_a_slice_of_the_reviews_gives_scikit_learns_figures(
-    reviews: TransferData, encoder: Any, agreement: Any
-) -> None:
+def test_a_slice_of_the_reviews_gives_scikit_learns_figures(reviews: TransferData, encoder: Any) -> None:
     rows = np.arange(0, len(reviews.splits["all"]), 6)
     part = TransferData("a sixth of CR", {"all": reviews.splits["all"].take(rows)})
-    result = agreement.compare(part, encoder, 3, agreement.converged)
+    result = AGREEMENT.compare(part, encoder, 3, AGREEMENT.converged)
     assert result["gemel"] == pytest.approx(result["scikit-learn"], abs=1e-12)
 
 
@@ -51,7 +39,7 @@ def test_the_default_model_scores_on_the_reviews_what_scikit_learn_found(
     reviews: TransferData, encoder: Any
 ) -> None:
     (scores,) = evaluate_transfer(encoder, [reviews])
-    # 82.63 by benchmarks/probe_agreement.py, by both; int8 kernels of other machines may round otherwise.
+    # 82.63 by benchmarks/probe_AGREEMENT.py, by both; int8 kernels of other machines may round otherwise.
     assert 100 * scores.score == pytest.approx(82.63, abs=0.3)
     assert 100 * scores.metrics["dev_accuracy"] == pytest.approx(82.66, abs=0.3)
 
