@@ -3,7 +3,7 @@
     python benchmarks/probe_agreement.py --data DATA [--task CR ...] [--as-it-comes]
 
 The referee is SentEval's own procedure written down once more with scikit-learn's StratifiedKFold and
-LogisticRegression, by default run to convergence (newton-cholesky, tolerance 1e-8); with --as-it-comes it is
+LogisticRegression, by default run to convergence (tolerance 1e-8); with --as-it-comes it is
 `LogisticRegression(C=...)` with nothing else said, as SentEval calls it. Encoding is not counted.
 """
 
@@ -29,7 +29,7 @@ SEED = 1111
 QUICK = ("CR", "TREC", "MRPC")
 TASKS = {task.name: task for task in (*TRANSFER_TASKS, SST5)}
 METRICS = ("accuracy", "dev_accuracy", "f1")
-Classifier = Callable[[float], Any]
+Classifier = Callable[[float, int], Any]
 Part = tuple[np.ndarray, np.ndarray]
 
 
@@ -49,12 +49,13 @@ class RememberedEncoder:
 # The referee ----------------------------------------------------------------------------------------
 
 
-def converged(cost: float) -> Any:
-    """scikit-learn's classifier at its minimum."""
-    return LogisticRegression(C=cost, solver="newton-cholesky", tol=1e-8, max_iter=1_000)
+def converged(cost: float, n_classes: int) -> Any:
+    """scikit-learn's classifier at its minimum, by the solver that is quickest there."""
+    solver = "newton-cholesky" if n_classes == 2 else "lbfgs"
+    return LogisticRegression(C=cost, solver=solver, tol=1e-8, max_iter=10_000)
 
 
-def as_it_comes(cost: float) -> Any:
+def as_it_comes(cost: float, n_classes: int) -> Any:
     """What SentEval calls: the default tolerance (with more iterations, which spares a warning)."""
     return LogisticRegression(C=cost, random_state=SEED, max_iter=1_000)
 
@@ -67,11 +68,11 @@ def referee(data: TransferData, encoder: Any, n_folds: int, classifier: Classifi
     train, test = parts["train"], parts["test"]
     if "dev" in parts:
         grid = [2.0**power for power in range(-2, 4)]
-        by_cost = [accuracy(classifier(cost).fit(*train), parts["dev"]) for cost in grid]
+        by_cost = [accuracy(fitted(classifier, cost, train), parts["dev"]) for cost in grid]
     else:
         grid = [2.0**power for power in range(-1, 6)]
         by_cost = cross_validated(*train, grid, n_folds, classifier)
-    best = classifier(grid[chosen(by_cost)]).fit(*train)
+    best = fitted(classifier, grid[chosen(by_cost)], train)
     figures = {"accuracy": accuracy(best, test), "dev_accuracy": by_cost[chosen(by_cost)]}
     if isinstance(data.splits["test"], Examples):
         figures["f1"] = float(f1_score(test[1], best.predict(test[0])))
@@ -99,7 +100,7 @@ def nested(vectors: np.ndarray, labels: np.ndarray, n_folds: int, classifier: Cl
     with click.progressbar(list(folds.split(vectors, labels)), label="scikit-learn") as outer:
         for train, test in outer:
             by_cost = cross_validated(vectors[train], labels[train], grid, n_folds, classifier)
-            best = classifier(grid[chosen(by_cost)]).fit(vectors[train], labels[train])
+            best = fitted(classifier, grid[chosen(by_cost)], (vectors[train], labels[train]))
             accuracies.append(accuracy(best, (vectors[test], labels[test])))
             dev_accuracies.append(by_cost[chosen(by_cost)])
     return {"accuracy": float(np.mean(accuracies)), "dev_accuracy": float(np.mean(dev_accuracies))}
@@ -110,27 +111,26 @@ def cross_validated(
 ) -> list[float]:
     """The mean accuracy of each cost."""
     folds = list(StratifiedKFold(n_folds, shuffle=True, random_state=SEED).split(vectors, labels))
-    return [
-        float(
-            np.mean(
-                [
-                    accuracy(
-                        classifier(cost).fit(vectors[train], labels[train]), (vectors[test], labels[test])
-                    )
-                    for train, test in folds
-                ]
-            )
-        )
-        for cost in grid
-    ]
+    means = []
+    for cost in grid:
+        accuracies = [
+            accuracy(fitted(classifier, cost, (vectors[train], labels[train])), (vectors[test], labels[test]))
+            for train, test in folds
+        ]
+        means.append(float(np.mean(accuracies)))
+    return means
 
 
 def chosen(by_cost: Sequence[float]) -> int:
     return int(np.argmax([round(100 * each, 2) for each in by_cost]))
 
 
-def accuracy(fitted: Any, part: Part) -> float:
-    return float(fitted.score(*part))
+def fitted(classifier: Classifier, cost: float, part: Part) -> Any:
+    return classifier(cost, len(np.unique(part[1]))).fit(*part)
+
+
+def accuracy(classifier: Any, part: Part) -> float:
+    return float(classifier.score(*part))
 
 
 # Side by side ---------------------------------------------------------------------------------------

@@ -38,12 +38,13 @@ PRIMARY = "accuracy"
 Split = LabelledTexts | Examples
 WhichLabels = Literal["given", "shuffled"]
 
+_IN_RINGS = (
+    "{n} outer folds, each predicted by a classifier whose C (2^-2 to 2^3) was chosen by {n} inner folds "
+    "of the others; the mean of the outer folds"
+)
 # the splits of a set -> how it is validated, in words
 PROTOCOLS = {
-    (
-        "all",
-    ): "{n} outer folds, each predicted by a classifier whose C (2^-2 to 2^3) was chosen by {n} inner folds "
-    "of the others; the mean of the outer folds",
+    ("all",): _IN_RINGS,
     ("train", "test"): "C (2^-1 to 2^5) chosen by {n} folds of train, refitted on train; the test part",
     ("train", "dev", "test"): "C (2^-2 to 2^3) chosen by the dev part; the test part",
 }
@@ -58,8 +59,7 @@ class TransferTask:
     """One of the tasks: where its files are in the data folder, and what they must hold."""
 
     name: str
-    files: Mapping[str, str]  # split -> file
-    n_rows: Mapping[str, int]
+    files: Mapping[str, tuple[str, int]]  # split -> file, number of rows
     label_names: tuple[str, ...] = ("0", "1")
     pairs: bool = False
     note: str = ""
@@ -76,43 +76,27 @@ def protocol_of(splits: Iterable[str], note: str = "", n_folds: int = N_FOLDS) -
     return "; ".join(word for word in words if word)
 
 
-def _task_of_one_file(name: str, n_rows: int, label_names: tuple[str, ...], note: str = "") -> TransferTask:
-    return TransferTask(name, {"all": f"{name.lower()}/all.tsv"}, {"all": n_rows}, label_names, note=note)
-
-
-_SST = {"train": "sst2/train.tsv.gz", "dev": "sst2/dev.tsv", "test": "sst2/test.tsv"}
-_SST5 = {split: f"sst5/{split}.tsv" for split in ("train", "dev", "test")}
-_TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+_SST = {
+    "train": ("sst2/train.tsv.gz", 67_349),
+    "dev": ("sst2/dev.tsv", 872),
+    "test": ("sst2/test.tsv", 1_821),
+}
+_SST5 = {"train": ("sst5/train.tsv", 8_544), "dev": ("sst5/dev.tsv", 1_101), "test": ("sst5/test.tsv", 2_210)}
+_TREC = {"train": ("trec/train.tsv", 5_452), "test": ("trec/test.tsv", 500)}
+_MRPC = {"train": ("mrpc/train.tsv", 4_076), "test": ("mrpc/test.tsv", 1_725)}
+_QUESTIONS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 TRANSFER_TASKS = (
-    _task_of_one_file("MR", 10_662, ("0", "1")),
-    _task_of_one_file("CR", 3_771, ("0", "1"), "4 empty lines of SentEval's file left out"),
-    _task_of_one_file("SUBJ", 10_000, ("1", "0")),  # SentEval's class 1 is what is objective
-    _task_of_one_file("MPQA", 10_603, ("0", "1"), "3 empty lines of SentEval's file left out"),
-    TransferTask(
-        "SST", _SST, {"train": 67_349, "dev": 872, "test": 1_821}, note="two classes; phrases in train"
-    ),
-    TransferTask(
-        "TREC",
-        {"train": "trec/train.tsv", "test": "trec/test.tsv"},
-        {"train": 5_452, "test": 500},
-        _TREC_CLASSES,
-        note="6 coarse classes, softmax",
-    ),
-    TransferTask(
-        "MRPC",
-        {"train": "mrpc/train.tsv", "test": "mrpc/test.tsv"},
-        {"train": 4_076, "test": 1_725},
-        pairs=True,
-        note="features |u - v| and u * v",
-    ),
+    TransferTask("MR", {"all": ("mr/all.tsv", 10_662)}),
+    TransferTask("CR", {"all": ("cr/all.tsv", 3_771)}, note="4 empty lines of SentEval's file left out"),
+    # SentEval's class 1 is what is objective, the files' class 0.
+    TransferTask("SUBJ", {"all": ("subj/all.tsv", 10_000)}, label_names=("1", "0")),
+    TransferTask("MPQA", {"all": ("mpqa/all.tsv", 10_603)}, note="3 empty lines of SentEval's file left out"),
+    TransferTask("SST", _SST, note="two classes, phrases in train"),
+    TransferTask("TREC", _TREC, label_names=_QUESTIONS, note="6 coarse classes, softmax"),
+    TransferTask("MRPC", _MRPC, pairs=True, note="features |u - v| and u * v"),
 )
-SST5 = TransferTask(
-    "SST5",
-    _SST5,
-    {"train": 8_544, "dev": 1_101, "test": 2_210},
-    ("0", "1", "2", "3", "4"),
-    note="5 classes, softmax",
-)  # not in the paper
+# Not in the paper.
+SST5 = TransferTask("SST5", _SST5, label_names=("0", "1", "2", "3", "4"), note="5 classes, softmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +173,10 @@ def count_fits(data: Iterable[TransferData], n_folds: int = N_FOLDS) -> int:
 
 
 def _read_task(folder: Path, task: TransferTask) -> TransferData:
-    paths = {split: find_file(folder, file, task.name) for split, file in task.files.items()}
+    paths = {split: find_file(folder, file, task.name) for split, (file, _) in task.files.items()}
     splits: dict[str, Split] = {}
     for split, path in paths.items():
+        n_rows = task.files[split][1]
         if task.pairs:
             columns = {"first": "sentence1", "second": "sentence2", "label": "label"}
             part: Split = read_examples(
@@ -199,9 +184,9 @@ def _read_task(folder: Path, task: TransferTask) -> TransferData:
             )
         else:
             part = read_labelled(path, text="text", label="label", label_names=task.label_names)
-        if len(part) != task.n_rows[split]:
+        if len(part) != n_rows:
             raise InvalidInput(
-                f"{path} holds {len(part):,} rows; expected the {task.n_rows[split]:,} of {task.name}: "
+                f"{path} holds {len(part):,} rows; expected the {n_rows:,} of {task.name}: "
                 "figures on other rows cannot be compared with published ones"
             )
         splits[split] = part

@@ -234,7 +234,7 @@ def test_every_task_says_how_it_is_evaluated() -> None:
 
 # Reading --------------------------------------------------------------------------------------------
 
-SMALL = TransferTask("SMALL", {"all": "small/all.tsv"}, {"all": 2}, ("1", "0"))
+SMALL = TransferTask("SMALL", {"all": ("small/all.tsv", 2)}, ("1", "0"))
 
 
 def test_a_task_is_read_with_its_hash_and_its_order_of_classes(tmp_path: Path) -> None:
