@@ -9,7 +9,7 @@ every fold and every cost. Products with the Hessian are float32, logits and gra
 
 A fit ends with the step that promises to lower the objective by less than TOLERANCE / 2 nats, summed over all
 rows, which leaves the weights within about a millionth of the minimum. They are scikit-learn's at a tolerance
-of 1e-8; with its default, 1e-4, it stops earlier, where up to a hundredth of the predictions are others.
+of 1e-8; with its default, 1e-4, it stops earlier, where about a hundredth of the predictions are others.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ from gemel.errors import InvalidInput
 TOLERANCE = 1e-6  # of the squared Newton decrement, which is twice what a step promises
 MAX_STEPS = 100
 MAX_PRODUCTS = 100  # with the Hessian, for one step
-BLOCK_ROWS = (
-    1_024  # features of so many rows stay in the second-level cache between a product and its transpose
-)
+BLOCK_ROWS = 1_024  # whose features stay in the second-level cache between a product and its transpose
 LEAST_BEND = 1e-6  # where all rows are certain, steps would be without bounds
 
 Labels = npt.NDArray[np.int64]
@@ -197,13 +195,14 @@ class _Softmax:
         return bent
 
     def mean_bends(self, probabilities: _Singles, kept: Kept) -> _Singles:
-        """The matrix (outputs, outputs) by which the rows of each fit bend, on average over all rows."""
+        """The same, less one where all logits rise together: nothing bends there, and it shall come first."""
         by_fit = probabilities.transpose(1, 2, 0)  # (fits, outputs, rows)
         of_kept = by_fit * kept.T[:, None]
         means: _Singles = -of_kept @ by_fit.transpose(0, 2, 1)
         classes = np.arange(self.n_outputs)
         means[:, classes, classes] += of_kept.sum(axis=-1)
         means /= len(kept)
+        means -= 1 / self.n_outputs
         return means
 
 
@@ -293,9 +292,7 @@ class _MovingFits:
         bends, mixes = np.linalg.eigh(self.loss.mean_bends(self.probabilities, self.kept))
         bends = np.maximum(bends, LEAST_BEND)
         inverse = (1 / (bends * self.design.squares[:, None, None] + self.penalties)).astype(np.float32)
-        if (
-            self.loss.n_outputs > 1
-        ):  # where all intercepts rise together nothing bends, and nothing shall move
+        if self.loss.n_outputs > 1:  # all intercepts together, which nothing holds and nothing shall move
             inverse[-1, :, 0] = 0
         inverse, mixes_back = inverse.transpose(1, 0, 2), mixes.transpose(0, 2, 1)
 
