@@ -10,6 +10,7 @@ LogisticRegression, by default run to convergence (tolerance 1e-8); with --as-it
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -97,7 +98,8 @@ def nested(vectors: np.ndarray, labels: np.ndarray, n_folds: int, classifier: Cl
     grid = [2.0**power for power in range(-2, 4)]
     accuracies, dev_accuracies = [], []
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=SEED)
-    with click.progressbar(list(folds.split(vectors, labels)), label="scikit-learn") as outer:
+    splits = list(folds.split(vectors, labels))
+    with click.progressbar(splits, label="scikit-learn", file=sys.stderr) as outer:
         for train, test in outer:
             by_cost = cross_validated(vectors[train], labels[train], grid, n_folds, classifier)
             best = fitted(classifier, grid[chosen(by_cost)], (vectors[train], labels[train]))
