@@ -92,7 +92,8 @@ class RerankerFolder:
     def fingerprint(self) -> str:
         """A hash of weights, tokenizer and configuration."""
         chosen = {
-            name: getattr(self, name) for name in ("max_tokens", "lowercase", "activation", "labels", "gives_types")
+            name: getattr(self, name)
+            for name in ("max_tokens", "lowercase", "activation", "labels", "gives_types")
         }
         return fingerprint(self, chosen)
 

@@ -24,6 +24,7 @@ VERBS = {
     "encode": "encode",
     "evaluate": "evaluate",
     "models": "models",
+    "reproduce": "reproduce",
     "similarity": "similarity",
     "train": "train",
 }

@@ -14,73 +14,121 @@ from gemel.cli.reports import one_truncation_report
 from gemel.cli.table import format_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gemel.evaluate.scores import Scores
-    from gemel.evaluate.sts import StsData
+    from gemel.evaluate.suite import Evaluate
 
-TASKS = ("sts",)
+
+class Tasks(click.ParamType[list[str]]):
+    """Names of groups of sets, with commas between them."""
+
+    name = "NAMES"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """The names, or a usage error that lists the known ones."""
+        from gemel.evaluate.suite import GROUPS
+
+        names = [name.strip() for name in str(value).split(",")]
+        for name in names:
+            if name not in GROUPS:
+                self.fail(f"{name!r} is unknown; choose from {', '.join(GROUPS)}")
+        return list(dict.fromkeys(names))
 
 
 @click.command("evaluate")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.argument("models", nargs=-1, metavar="MODEL...")
 @click.option(
     "--tasks",
-    type=click.Choice(TASKS),
+    type=Tasks(),
     default="sts",
     show_default=True,
-    help="What to measure: sts is STS12 to STS16, STSb and SICK-R.",
+    help="What to measure; several names with commas between them. --list tells which there are.",
 )
-@click.option("--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA]")
+@click.option("--list", "is_list", is_flag=True, help="List what can be measured, and stop.")
+@click.option(
+    "--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA, else what gemel data got]"
+)
 @options.pooling
 @options.compute
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
-def command(models: tuple[str, ...], tasks: str, data: str | None, as_json: bool, **compute: Any) -> None:
-    """Measure how well the similarities of each MODEL agree with those that people gave.
+def command(
+    models: tuple[str, ...], tasks: list[str], is_list: bool, data: str | None, as_json: bool, **compute: Any
+) -> None:
+    """Measure MODELS by published protocols: similarity, transfer, retrieval, duplicates, clusters.
 
     A MODEL is a folder or a hub name, or a baseline without a transformer: glove[:FILE] (averaged word
     vectors; glove-content leaves out stop words), tfidf:FILE (fitted on a file of texts), use-multilingual.
 
-    The table has Spearman's correlation of cosines with gold scores, times 100, as the Sentence-BERT paper
-    does it: all pairs of a year as one list, the test splits of STSb and SICK, and the mean of the seven.
-    JSON lines have everything: Pearson and the other measures, the protocol, hashes of data and model.
+    Tables have the main figure of each set, times 100; for sts that is Spearman's correlation of cosines
+    with gold scores as in the Sentence-BERT paper. JSON lines have everything: the other figures, 95%
+    intervals, the protocol in words, hashes of data and model.
 
     \b
     Examples:
       gemel evaluate all-MiniLM-L6-v2
       gemel evaluate before/ after/ --data ~/sts --json > scores.jsonl
+      gemel evaluate all-MiniLM-L6-v2 --tasks sts,transfer,retrieval,clustering
       gemel evaluate glove-content:glove.6B.300d.txt minishlab/potion-base-8M use-multilingual
       gemel evaluate bert-base-uncased --pooling cls
     """
-    from gemel.evaluate.sts import read_sts
+    from gemel.evaluate.suite import GROUPS, open_group
     from gemel.loading import check_encoder
 
-    for model in models:
-        check_encoder(
-            model
-        )  # a name that is wrong shall not be found out after the others have taken their time
-    sets = read_sts(data)
+    if is_list:
+        click.echo(format_table(["name", "what"], [[name, group.what] for name, group in GROUPS.items()]))
+        return
+    if not models:
+        raise click.UsageError("name at least one MODEL")
+    opened = {name: open_group(name, data) for name in tasks}
+    for model in models:  # a name that is wrong shall not be found out after the others have taken their time
+        check_encoder(model)
     as_lines = as_json or not sys.stdout.isatty()
-    rows = []
+    tables: dict[str, list[tuple[str, list[Scores]]]] = {name: [] for name in tasks}
     for number, model in enumerate(models, 1):
-        scores = _evaluate(model, sets, compute, f"{number}/{len(models)} {model}")
-        rows.append([model, *(f"{100 * each.score:.2f}" for each in scores)])
-        for each in scores if as_lines else ():
-            click.echo(json.dumps({"model": model, "task": tasks, **each.to_dict()}, ensure_ascii=False))
+        measured = _Measured(model, compute)
+        for name, evaluate in opened.items():
+            scores = _evaluate(measured, name, evaluate, f"{number}/{len(models)} {model}")
+            tables[name].append((model, scores))
+            for each in scores if as_lines else ():
+                click.echo(json.dumps({"model": model, "task": name, **each.to_dict()}, ensure_ascii=False))
     if not as_lines:
-        click.echo(format_table(["model", *(each.name for each in scores)], rows))
+        click.echo("\n\n".join(_table(name, lines) for name, lines in tables.items()))
 
 
-def _evaluate(model: str, sets: Sequence[StsData], compute: dict[str, Any], title: str) -> list[Scores]:
-    from gemel.evaluate.sts import average_of, evaluate_sts
-    from gemel.loading import load_encoder
+class _Measured:
+    """A model that is opened in the way that each group needs, once."""
 
-    click.echo(f"gemel: {title}: {sum(len(each.pairs) for each in sets):,} pairs", err=True)
+    def __init__(self, model: str, compute: dict[str, Any]) -> None:
+        self.model, self.compute = model, compute
+        self._opened: dict[bool, Any] = {}
+
+    def opened(self, needs_head: bool) -> Any:
+        from gemel.loading import load_encoder, load_pair_classifier
+
+        if needs_head not in self._opened:
+            self._opened[needs_head] = (
+                load_pair_classifier(self.model, device=self.compute["device"])
+                if needs_head
+                else load_encoder(self.model, **self.compute)
+            )
+        return self._opened[needs_head]
+
+
+def _evaluate(measured: _Measured, name: str, evaluate: Evaluate, title: str) -> list[Scores]:
+    from gemel.evaluate.suite import GROUPS
+
+    click.echo(f"gemel: {title}: {name}", err=True)
     began = time.perf_counter()
-    encoder = load_encoder(model, **compute)
     with one_truncation_report():
-        scores = evaluate_sts(encoder, sets)
-    scores.append(average_of(scores))
+        scores = list(evaluate(measured.opened(GROUPS[name].needs_head)))
     seconds = time.perf_counter() - began
-    click.echo(f"gemel: {title}: {100 * scores[-1].score:.2f} in {seconds:.1f} s", err=True)
+    last = scores[-1]
+    click.echo(f"gemel: {title}: {name}: {last.name} {100 * last.score:.2f} in {seconds:.1f} s", err=True)
     return scores
+
+
+def _table(name: str, lines: list[tuple[str, list[Scores]]]) -> str:
+    from gemel.evaluate.suite import GROUPS
+
+    header = ["model", *(each.name for each in lines[0][1])]
+    rows = [[model, *(f"{100 * each.score:.2f}" for each in scores)] for model, scores in lines]
+    return f"{name}: {GROUPS[name].what}\n\n{format_table(header, rows)}"

@@ -8,7 +8,6 @@ that saw STSb's training part: it shares pairs with STS12 to STS16 (`contaminati
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -27,20 +26,17 @@ from gemel.similarity import MEASURES, pairwise
 
 __all__ = [
     "AGGREGATIONS",
-    "AVERAGE",
     "PRIMARY",
     "STS_GROUPS",
     "STS_SETS",
     "StsData",
     "StsSet",
-    "average_of",
     "evaluate_sts",
     "read_sts",
     "validate_on_sts",
 ]
 
 PRIMARY = "spearman_cosine"
-AVERAGE = "average"
 AGGREGATIONS = {
     "all": 'over all pairs as one list ("all")',
     "mean": 'for each of the {n} sub-files, and their mean ("mean")',
@@ -69,23 +65,6 @@ def evaluate_sts(
         _scores(each, its_parts, aggregation, sentences, encoder, n_resamples)
         for each, its_parts in zip(sets, parts, strict=True)
     ]
-
-
-def average_of(scores: Sequence[Scores]) -> Scores:
-    """The mean of several sets, each counting the same, as in the paper's last column."""
-    if len({each.fingerprint for each in scores}) != 1:
-        raise InvalidInput("an average was asked of no scores, or of several encoders; expected one encoder")
-    hashes = "".join(each.data_hash for each in scores)
-    return Scores(
-        name=AVERAGE,
-        metrics={name: float(np.mean([each.metrics[name] for each in scores])) for name in scores[0].metrics},
-        primary=scores[0].primary,
-        protocol=f"mean of {', '.join(each.name for each in scores)}, each counting the same",
-        n_examples=sum(each.n_examples for each in scores),
-        data_hash=hashlib.sha256(hashes.encode()).hexdigest() if hashes else "",
-        fingerprint=scores[0].fingerprint,
-        engine=scores[0].engine,
-    )
 
 
 def validate_on_sts(pairs: Examples) -> Callable[[Encoder], float]:

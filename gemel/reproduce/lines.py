@@ -12,7 +12,7 @@ from gemel.reproduce.paper import PaperRow, PaperTable
 
 @dataclass(frozen=True)
 class Line:
-    """The figures of one model by column, in the paper's unit; or `missing`, which says what is not at hand."""
+    """The figures of one model by column, in the paper's unit; or in `missing` what is not at hand."""
 
     name: str
     paper: PaperRow | None = None  # the line that it is laid beside

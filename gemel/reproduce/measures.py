@@ -14,8 +14,8 @@ from gemel.data.examples import read_examples
 from gemel.data.places import hash_of
 from gemel.evaluate.afs import AfsData, evaluate_afs, read_afs
 from gemel.evaluate.correlation import pearson, spearman
-from gemel.evaluate.scores import Scores, engine_of
-from gemel.evaluate.sts import STS_SETS, StsData, average_of, evaluate_sts, read_sts
+from gemel.evaluate.scores import Scores, average_of, engine_of
+from gemel.evaluate.sts import STS_SETS, StsData, evaluate_sts, read_sts
 from gemel.evaluate.transfer import count_fits, evaluate_transfer, read_transfer
 from gemel.evaluate.triplets import evaluate_triplets
 from gemel.progress import progress_bar

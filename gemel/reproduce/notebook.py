@@ -1,4 +1,4 @@
-"""Scores that are kept, so that a table which was interrupted or is asked for again need not be measured twice."""
+"""Scores that are kept, so that what was measured once need not be measured again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gemel.evaluate.scores import Scores
 
 
 class Notebook:
-    """A file of JSON lines; what was measured is known again by model, engine and data, never by a name alone."""
+    """A file of JSON lines; a measurement is known by model, engine and data, never by a name."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -38,7 +38,9 @@ class Notebook:
             return
         line = json.dumps({"key": key, "scores": [each.to_dict() for each in scores]}, ensure_ascii=False)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        is_torn = self.path.is_file() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
+        is_torn = (
+            self.path.is_file() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
+        )
         with self.path.open("a", encoding="utf-8") as file:
             file.write(("\n" if is_torn else "") + line + "\n")
             file.flush()

@@ -165,7 +165,7 @@ TABLE_5 = PaperTable(
     5,
     "SentEval: logistic regression on the vectors",
     "accuracy x 100",
-    "SentEval's splits and folds; the paper with its torch classifier, here with its scikit-learn grid over C",
+    "SentEval's splits and folds; the paper by its torch classifier, here by its scikit-learn grid over C",
     TRANSFER_COLUMNS,
     _rows(
         TRANSFER_COLUMNS,
@@ -235,6 +235,4 @@ TABLE_7 = PaperTable(
     ),
 )
 
-TABLES = {
-    table.number: table for table in (TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6, TABLE_7)
-}
+TABLES = {table.number: table for table in (TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6, TABLE_7)}

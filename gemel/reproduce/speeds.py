@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gemel.contracts import Encoder
-from gemel.data.examples import read_examples
 from gemel.data.catalogue import find_set
+from gemel.data.examples import read_examples
 from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.loading import load_encoder
 from gemel.reproduce.lines import Line

@@ -24,7 +24,9 @@ class StandIn:
 _HUB = "sentence-transformers/{}-mean-tokens"
 # line of the paper -> the published model; a line that is not here has none that can be loaded
 PUBLISHED: dict[str, StandIn] = {
-    "GloVe average": StandIn("glove-content", note="50 dimensions of 6B tokens, not 300 of 840B; no stop words"),
+    "GloVe average": StandIn(
+        "glove-content", note="50 dimensions of 6B tokens, not 300 of 840B; no stop words"
+    ),
     "mean word vectors": StandIn("glove-content", note="GloVe, 50 dimensions of 6B tokens; no stop words"),
     "BERT average": StandIn("google-bert/bert-base-uncased", "mean"),
     "BERT [CLS]": StandIn("google-bert/bert-base-uncased", "cls"),
@@ -97,5 +99,7 @@ def trained_models(folder: Path) -> list[Path]:
     found = [sorted([*seed.glob("stage-*/model"), *seed.glob("model")])[-1:] for seed in seeds]
     models = [model for each in found for model in each]
     if not models:
-        raise ModelNotFound(f"{folder} holds no model; expected a model folder or what gemel train has written")
+        raise ModelNotFound(
+            f"{folder} holds no model; expected a model folder or what gemel train has written"
+        )
     return models

@@ -153,4 +153,3 @@ def _short(model: str) -> str:
     if not path.is_dir():
         return model
     return path.parent.name if path.name == "model" and path.parent.name else path.name
-

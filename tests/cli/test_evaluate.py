@@ -16,6 +16,7 @@ from encoders.made import write_glove
 from stand_ins import sentences
 
 from gemel.evaluate.sts import STS_SETS
+from gemel.evaluate.suite import GROUPS
 
 GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()", "evaluate"]
 NAMES = [*(each.name for each in STS_SETS), "average"]
@@ -60,7 +61,7 @@ def test_json_lines_have_every_set_and_the_average(sets: Path, tiny_bert: Path) 
         assert abs(line["metrics"]["spearman_cosine"]) < 0.2
     mean = sum(line["metrics"]["spearman_cosine"] for line in lines[:-1]) / 7
     assert lines[-1]["metrics"]["spearman_cosine"] == pytest.approx(mean)
-    assert done.stderr.splitlines()[0] == f"gemel: 1/1 {tiny_bert}: 18,850 pairs"
+    assert done.stderr.splitlines()[0] == f"gemel: 1/1 {tiny_bert}: sts"
 
 
 def test_a_terminal_gets_a_table_with_a_row_a_model(sets: Path, tiny_bert: Path) -> None:
@@ -75,7 +76,8 @@ def test_a_terminal_gets_a_table_with_a_row_a_model(sets: Path, tiny_bert: Path)
         pass
     finally:
         os.close(ours)
-    header, line, *rows = shown.decode().replace("\r\n", "\n").strip("\n").split("\n")
+    title, _, header, line, *rows = shown.decode().replace("\r\n", "\n").strip("\n").split("\n")
+    assert title.startswith("sts: the paper's seven")
     assert header.split() == ["model", *NAMES]
     assert set(line) <= {"─", " "}
     assert len(rows) == 2
@@ -117,5 +119,19 @@ def test_what_is_missing_is_told_in_one_line(sets: Path, tiny_bert: Path, tmp_pa
     assert "with --data or in GEMEL_DATA" in run(tiny_bert, check=1).stderr
     done = run(tiny_bert, tmp_path / "nowhere", "--data", sets, check=1)
     assert done.stderr.startswith("gemel: there is no model folder")
-    assert "Missing argument 'MODEL...'" in run(check=2).stderr
-    assert "'glue' is not 'sts'" in run(tiny_bert, "--tasks", "glue", check=2).stderr
+    assert "name at least one MODEL" in run(check=2).stderr
+    assert "'glue' is unknown; choose from sts, " in run(tiny_bert, "--tasks", "sts,glue", check=2).stderr
+
+
+def test_what_can_be_measured_is_listed() -> None:
+    lines = run("--list").stdout.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == list(GROUPS)
+
+
+def test_several_groups_are_measured_with_one_model(real_data: Path, tiny_bert: Path) -> None:
+    done = run(tiny_bert, "--tasks", "sts-korean,retrieval", "--data", real_data)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["task"], line["name"]) for line in lines] == [
+        ("sts-korean", "KorSTS"),
+        ("retrieval", "Cranfield"),
+    ]

@@ -13,12 +13,12 @@ from stand_ins import ToyEncoder, sentences
 
 from gemel.data.examples import Examples, read_examples
 from gemel.errors import InvalidInput
+from gemel.evaluate.scores import average_of
 from gemel.evaluate.sts import (
     STS_GROUPS,
     STS_SETS,
     StsData,
     StsSet,
-    average_of,
     evaluate_sts,
     read_sts,
     validate_on_sts,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gemel import load_encoder
-from gemel.evaluate.sts import average_of, evaluate_sts, read_sts
+from gemel.evaluate.scores import average_of
+from gemel.evaluate.sts import evaluate_sts, read_sts
 from gemel.evaluate.sts_sets import SICK_R_ALL
 
 PUBLISHED = {  # all-MiniLM-L6-v2, cosine Spearman x 100; SICK-R on its test split

@@ -1,0 +1,107 @@
+"""`gemel reproduce`: the paper's tables, run again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gemel.cli import options
+from gemel.cli.reports import one_truncation_report
+
+if TYPE_CHECKING:
+    from gemel.reproduce.lines import Reproduction
+
+TABLES = [f"table{number}" for number in range(1, 8)]
+
+
+class RowOfModel(click.ParamType[tuple[str, str]]):
+    """A line of the paper's tables and the model for it."""
+
+    name = "ROW=MODEL"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Both parts, or a usage error."""
+        row, sign, model = str(value).partition("=")
+        if not sign or not model:
+            self.fail(f"{value!r} has no '='; expected such as 'BERT average=FOLDER'")
+        return row.strip(), model.strip()
+
+
+@click.command("reproduce")
+@click.argument("tables", nargs=-1, required=True, type=click.Choice([*TABLES, "all"]), metavar="TABLE...")
+@click.option("-m", "--model", "models", multiple=True, metavar="NAME", help="A model to measure as well.")
+@click.option(
+    "--row",
+    "rows",
+    multiple=True,
+    type=RowOfModel(),
+    help="The model for a line of the paper, such as 'BERT average=FOLDER'; a folder of several seeds that "
+    "gemel train has written gives mean and deviation.",
+)
+@click.option("--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA]")
+@click.option("--download", is_flag=True, help="Fetch published models that are not on this machine.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write report.html with tables and plots there, and keep what was measured.",
+)
+@options.compute
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
+def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choices: Any) -> None:
+    """Run the tables of the Sentence-BERT paper again, every line that can be run here.
+
+    TABLE is table1 to table7, or all. Lines whose weights or data are not at hand say so; the paper's figure
+    stands beside ours and never in its place.
+
+    \b
+    table1  similarity without training on it     table5  SentEval
+    table2  the STS benchmark                     table6  ablation
+    table3  arguments (AFS)                       table7  speed
+    table4  sections of Wikipedia
+
+    \b
+    Examples:
+      gemel reproduce table1 -m all-MiniLM-L6-v2
+      gemel reproduce table1 table5 --row 'BERT average=raw/' --row 'BERT [CLS]=raw/'
+      gemel reproduce table2 --row 'SBERT-STSb-base=out/stsb_regression'
+      gemel reproduce all -m all-MiniLM-L6-v2 --report out/
+    """
+    from gemel.loading import check_encoder
+    from gemel.reproduce.notebook import Notebook
+    from gemel.reproduce.stand_ins import Cast
+    from gemel.reproduce.workbench import Workbench
+
+    names = TABLES if "all" in tables else list(dict.fromkeys(tables))
+    for model in choices["models"]:
+        check_encoder(model)
+    bench = Workbench(
+        Cast(dict(choices["rows"]), choices["models"], may_download=choices["download"]),
+        data=choices["data"],
+        compute={name: choices[name] for name in ("device", "precision", "threads")},
+        notebook=Notebook(None if report is None else report / "scores.jsonl"),
+        tell=lambda line: click.echo(f"gemel: {line}", err=True),
+    )
+    reproductions = []
+    for name in names:
+        with one_truncation_report():
+            reproductions.append(bench.reproduce(int(name.removeprefix("table"))))
+        _show(reproductions[-1], as_json or not sys.stdout.isatty())
+    if report is not None:
+        from gemel.reproduce.pages import write_pages
+
+        click.echo(f"gemel: {write_pages(report, bench, reproductions)}", err=True)
+
+
+def _show(reproduction: Reproduction, as_lines: bool) -> None:
+    from gemel.reproduce.printing import formatted
+
+    if as_lines:
+        click.echo(json.dumps(reproduction.to_dict(), ensure_ascii=False))
+    else:
+        click.echo(formatted(reproduction) + "\n")
