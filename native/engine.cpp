@@ -102,7 +102,7 @@ void Engine::check_norm(const Norm& norm, int dim, const char* name) const {
 Linear Engine::linear(const Matrix& matrix, int n_groups) {
     if (!model.is_int8) return float_linear(store, matrix);
     const int depth = rounded_up(matrix.n_inputs, row_alignment);
-    return int8_linear(store, matrix, depth % (n_groups * 4) == 0 ? n_groups : 1);
+    return int8_linear(store, matrix, depth % (n_groups * row_alignment) == 0 ? n_groups : 1);
 }
 
 LayerNorm Engine::layer_norm(const Norm& norm) {
@@ -241,7 +241,7 @@ void Engine::prepare(Workspace& own, int n_tokens) const {
     }
     widest = std::max({widest, wide, context});
     const size_t rows = size_t(n_tokens) + spare_rows;
-    const size_t sizes[] = {rows * model.width * 4, rows * wide * 4, rows * context * 4, rows * widest, rows * 4, rows * 4};
+    const size_t sizes[] = {rows * model.width * 4, rows * wide * 4, rows * context * 4, rows * widest, rows * n_down_groups * 4, rows * 4};
     size_t total = 0;
     for (size_t size : sizes) total += (size + 63) / 64 * 64;
     if (own.n_bytes < total) {

@@ -111,45 +111,55 @@ class Pass {
             normalise(to, dim, model.after_embedding, model.epsilon);
         }
         if (model.projection) project();
-        for (int row = mine.begin; row < mine.end; ++row) quantise_row(scratch.tokens, model.width, row);
-        team.wait();
+        if (model.is_int8) quantise_rows(scratch.tokens, model.width);
+        else team.wait();
     }
 
     // ELECTRA's narrow embeddings are widened in float32: it is one small product.
     void project() {
         team.wait();
-        multiply(*model.projection, {nullptr, scratch.context, nullptr, nullptr, model.projection->depth}, n_tokens,
+        multiply(*model.projection, {nullptr, scratch.context, nullptr, nullptr, model.projection->depth, n_tokens}, n_tokens,
                  my_panels(*model.projection), first_panel(model.layers[0].query_key_value), {scratch.tokens, model.width}, plain);
         team.wait();
     }
 
-    void quantise_row(const float* rows, int width, int row) const {
-        if (model.is_int8)
-            quantise(rows + int64_t(row) * width, width, scratch.quantised + int64_t(row) * width, scratch.scale + row,
-                     scratch.lowest + row);
+    void quantise_row(const float* row, const Extremes& extremes, int width, int number) const {
+        const float smallest = extremes.smallest(), largest = extremes.largest();
+        scratch.scale[number] = to_bytes(row, width, smallest, largest, scratch.quantised + int64_t(number) * width);
+        scratch.lowest[number] = smallest;
     }
 
     void quantise_rows(const float* rows, int width) {
         if (!model.is_int8) return;
         const Span mine = my_rows();
-        for (int row = mine.begin; row < mine.end; ++row) quantise_row(rows, width, row);
+        for (int row = mine.begin; row < mine.end; ++row) {
+            const float* at = rows + int64_t(row) * width;
+            quantise_row(at, extremes_of(at, width), width, row);
+        }
         team.wait();
     }
 
-    // What an activation gives has a smallest number that is known beforehand.
-    void quantise_activated(int width) {
+    // The feed-forward layer's rows, each group by itself: where one has a large number, the others keep small steps.
+    // Their zero is the activation's smallest number, the same for all groups.
+    void quantise_activated(const Linear& down) {
         if (!model.is_int8) return;
-        if (model.activation == Activation::identity) return quantise_rows(scratch.wide, width);
-        const float floor = least_of(model.activation);
         const Span mine = my_rows();
-        for (int row = mine.begin; row < mine.end; ++row)
-            quantise_above(floor, scratch.wide + int64_t(row) * width, width, scratch.quantised + int64_t(row) * width,
-                           scratch.scale + row, scratch.lowest + row);
+        const int width = down.depth, group = width / down.n_groups;
+        for (int row = mine.begin; row < mine.end; ++row) {
+            const float* at = scratch.wide + int64_t(row) * width;
+            const bool has_floor = model.activation != Activation::identity;
+            const float floor = has_floor ? least_of(model.activation) : extremes_of(at, width).smallest();
+            for (int g = 0; g < down.n_groups; ++g, at += group)
+                scratch.scale[g * n_tokens + row] =
+                    to_bytes(at, group, floor, largest_above(floor, at, group, width),
+                             scratch.quantised + int64_t(row) * width + g * group);
+            scratch.lowest[row] = floor;
+        }
         team.wait();
     }
 
     Rows rows_of(const float* floats, int width) const {
-        return {scratch.quantised, floats, scratch.scale, scratch.lowest, width};
+        return {scratch.quantised, floats, scratch.scale, scratch.lowest, width, n_tokens};
     }
 
     void attention(const Layer& layer) {
@@ -198,9 +208,7 @@ class Pass {
         team.wait();
         for (int row = mine.begin; row < mine.end; ++row) {
             const Extremes extremes = normalise(token(row), model.hidden, norm, model.epsilon);
-            if (model.is_int8)
-                quantise(token(row), model.width, extremes.smallest(), extremes.largest(), scratch.quantised + int64_t(row) * model.width,
-                         scratch.scale + row, scratch.lowest + row);
+            if (model.is_int8) quantise_row(token(row), extremes, model.width, row);
         }
         team.wait();
     }
@@ -217,7 +225,7 @@ class Pass {
             case Activation::identity: up(layer, [](simd::Floats x) { return x; }); break;
         }
         team.wait();
-        quantise_activated(layer.down.depth);
+        quantise_activated(layer.down);
         add_to_tokens(layer.down, next, scratch.wide, layer.after_feed_forward);
     }
 
@@ -235,7 +243,7 @@ void forward(const Model& model, const Batch& batch, const Scratch& scratch, con
 }
 
 void linear(const Linear& layer, const float* rows, int n_rows, float* out) {
-    multiply(layer, {nullptr, rows, nullptr, nullptr, layer.depth}, n_rows, {0, layer.n_panels}, panel_of(layer, 0),
+    multiply(layer, {nullptr, rows, nullptr, nullptr, layer.depth, n_rows}, n_rows, {0, layer.n_panels}, panel_of(layer, 0),
              {out, layer.width()}, plain);
 }
 

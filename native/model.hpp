@@ -83,7 +83,7 @@ struct Scratch {
     float* wide = nullptr;        // (tokens, widest): query, key and value; or the feed-forward layer
     float* context = nullptr;     // (tokens, heads x head_dim, rounded up)
     uint8_t* quantised = nullptr; // (tokens, widest)
-    float* scale = nullptr;       // (tokens): what a step of a quantised row is worth
+    float* scale = nullptr;       // (groups, tokens): what a step of a quantised row is worth
     float* lowest = nullptr;      // (tokens): what its zero is worth
 };
 

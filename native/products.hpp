@@ -11,9 +11,10 @@ constexpr int cache_line = 64;
 struct Rows {
     const uint8_t* bytes;
     const float* floats;
-    const float* scale;
+    const float* scale;  // (groups of the depth, n_rows)
     const float* lowest;
     int64_t stride;
+    int n_rows;
 };
 
 // Where outputs go.
@@ -39,38 +40,40 @@ inline void prefetch(const Place& place, int row, int n_rows, int column) {
         for (int c = 0; c < panel_width; c += cache_line / int(sizeof(float))) __builtin_prefetch(place.at(row + r, column + c), 1, 3);
 }
 
-// One tile of an int8 product, all groups of its depth. With x = byte * scale + lowest, W x + b is
-// scale * (bytes' sums) + lowest * (weights' sums) + b.
+// One tile of an int8 product, all groups of its depth. With x = byte * scale + lowest, W x + b is the groups'
+// scale * (bytes' sums), and lowest * (weights' sums) + b.
 template <class Finish>
 void int8_tile(const Linear& linear, int panel, const Rows& rows, int row, int n_rows, Ahead ahead, const Place& place,
                Finish finish) {
     alignas(64) float before[simd::tile_rows * panel_width];  // what the earlier groups give
-    const int group = linear.depth / linear.n_groups, last = linear.n_groups - 1;
+    const int n_groups = linear.n_groups, group = linear.depth / n_groups, last = n_groups - 1;
     const float* scales = linear.scales + int64_t(panel) * linear.n_groups * panel_width;
     const int8_t* weights = linear.int8_panels + int64_t(panel) * linear.depth * panel_width;
     const uint8_t* bytes = rows.bytes + row * rows.stride;
+    const float* scale = rows.scale + row;
     for (int g = 0; g < last; ++g) {
         tile_of<simd::tile_rows>(bytes, rows.stride, weights, group, ahead, n_rows, [=, &before](int r, int c, simd::Ints sum) {
             float* at = before + r * panel_width + c;
             const simd::Floats so_far = g ? simd::load(at) : simd::all(0.0f);
-            simd::store(at, simd::fma(simd::to_floats(sum), simd::load(scales + c), so_far));
+            const simd::Floats value = simd::to_floats(sum) * simd::load(scales + c);
+            simd::store(at, simd::fma(value, simd::all(scale[r]), so_far));
         });
         ahead.at += ahead.step * (group / 4);
         scales += panel_width;
         weights += group * panel_width;
         bytes += group;
+        scale += rows.n_rows;
     }
     const float* sums = linear.sums + panel * panel_width;
     const float* bias = linear.bias + panel * panel_width;
-    const float* scale = rows.scale + row;
     const float* lowest = rows.lowest + row;
     float* out = place.at(row, panel * panel_width);
     const int64_t stride = place.stride;
     const float* earlier = last ? before : nullptr;
     tile_of<simd::tile_rows>(bytes, rows.stride, weights, group, ahead, n_rows, [=](int r, int c, simd::Ints sum) {
-        simd::Floats value = simd::to_floats(sum) * simd::load(scales + c);
-        if (earlier) value = value + simd::load(earlier + r * panel_width + c);
-        const simd::Floats lifted = simd::fma(simd::all(lowest[r]), simd::load(sums + c), simd::load(bias + c));
+        const simd::Floats value = simd::to_floats(sum) * simd::load(scales + c);
+        simd::Floats lifted = simd::fma(simd::all(lowest[r]), simd::load(sums + c), simd::load(bias + c));
+        if (earlier) lifted = lifted + simd::load(earlier + r * panel_width + c);
         finish(out + r * stride + c, simd::fma(value, simd::all(scale[r]), lifted));
     });
 }
@@ -135,37 +138,35 @@ struct Extremes {
     }
 };
 
-// A row as bytes: the smallest number becomes 0, the largest 255. n is a multiple of 64.
-inline void quantise(const float* row, int n, float smallest, float largest, uint8_t* bytes, float* scale, float* lowest) {
+// Numbers as bytes: the smallest becomes 0, the largest 255; gives what a step is worth. n is a multiple of 64.
+inline float to_bytes(const float* row, int n, float smallest, float largest, uint8_t* bytes) {
     const float range = largest - smallest;
     const float steps = range > 0.0f ? 255.0f / range : 0.0f;
     const simd::Floats factor = simd::all(steps), offset = simd::all(-smallest * steps);
     for (int i = 0; i < n; i += 64) simd::store_64_bytes(bytes + i, row + i, factor, offset);
-    *scale = range / 255.0f;
-    *lowest = smallest;
+    return range / 255.0f;
 }
 
-inline void quantise(const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
+inline Extremes extremes_of(const float* row, int n) {
     Extremes extremes(row);
     for (int i = 0; i < n; i += Extremes::strands * simd::lanes)
         for (int s = 0; s < Extremes::strands; ++s) {
             __builtin_prefetch(row + n + i + s * simd::lanes);  // the next row
             extremes.take(s, simd::load(row + i + s * simd::lanes));
         }
-    quantise(row, n, extremes.smallest(), extremes.largest(), bytes, scale, lowest);
+    return extremes;
 }
 
-// The same where the smallest number is known.
-inline void quantise_above(float smallest, const float* row, int n, uint8_t* bytes, float* scale, float* lowest) {
+// The largest of numbers that are never below `floor`.
+inline float largest_above(float floor, const float* row, int n, int to_next) {
     simd::Floats high[Extremes::strands];
-    for (int s = 0; s < Extremes::strands; ++s) high[s] = simd::all(smallest);
+    for (int s = 0; s < Extremes::strands; ++s) high[s] = simd::all(floor);
     for (int i = 0; i < n; i += Extremes::strands * simd::lanes)
         for (int s = 0; s < Extremes::strands; ++s) {
-            __builtin_prefetch(row + n + i + s * simd::lanes);  // the next row
+            __builtin_prefetch(row + to_next + i + s * simd::lanes);  // the next row
             high[s] = simd::larger(high[s], simd::load(row + i + s * simd::lanes));
         }
-    const float largest = simd::largest(simd::larger(simd::larger(high[0], high[1]), simd::larger(high[2], high[3])));
-    quantise(row, n, smallest, largest, bytes, scale, lowest);
+    return simd::largest(simd::larger(simd::larger(high[0], high[1]), simd::larger(high[2], high[3])));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "tasks": {"data"},
     "evaluate": {"data", "tasks"},
     "train": {"model", "data", "checkpoint", "tokens"},
-    "reproduce": {"train", "evaluate", "loading", "model", "data", "checkpoint", "tasks"},
+    "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},
 }
 TORCH_ROOMS = {"model", "train", "reproduce"}
 TORCH_NAMES = {"torch", "transformers"}
