@@ -17,7 +17,7 @@ from typing import Any
 import click
 import numpy as np
 
-from gemel.cli.table import format_table
+from gemel.table import format_table
 from gemel.data.examples import read_examples
 from gemel.loading import resolve
 
