@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gemel.reproduce.lines import Line, Reproduction
@@ -45,6 +45,11 @@ def was_run(line: Line) -> bool:
 def why_not(line: Line) -> str:
     """What is not at hand, in words."""
     return line.missing or "not run"
+
+
+def numbered(texts: Iterable[str]) -> dict[str, int]:
+    """Footnotes: a number for every text, the same for the same text, none for an empty one."""
+    return {text: number for number, text in enumerate(dict.fromkeys(filter(None, texts)), 1)}
 
 
 def cell_of(table: PaperTable, line: Line, column: str) -> Cell:

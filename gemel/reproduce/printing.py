@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from gemel.reproduce.cells import Cell, cell_of, columns_of, was_run, why_not
+from gemel.reproduce.cells import Cell, cell_of, columns_of, numbered, was_run, why_not
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.table import format_table
 
@@ -17,7 +17,7 @@ def formatted(reproduction: Reproduction, width: int = WIDTH) -> str:
     """Ours beside the paper's in aligned columns, then footnotes and the protocol."""
     table = reproduction.table
     columns = columns_of(reproduction)
-    notes = _numbered_notes(reproduction.lines)
+    notes = numbered(map(_note, reproduction.lines))
     layout = _beside if len(columns) <= COLUMNS_BESIDE else _stacked
     parts = [
         "\n".join(textwrap.wrap(f"Table {table.number}. {table.title}: {table.unit}", width)),
@@ -80,11 +80,6 @@ def _note(line: Line) -> str:
         whose = " (the figures are the paper's)" if line.paper else ""
         return _one_line(f"not at hand: {why_not(line)}{whose}")
     return _one_line(": ".join(part for part in (line.model, line.note) if part))
-
-
-def _numbered_notes(lines: Iterable[Line]) -> dict[str, int]:
-    notes = dict.fromkeys(note for note in map(_note, lines) if note)
-    return {note: number for number, note in enumerate(notes, 1)}
 
 
 def _remarks(reproduction: Reproduction, notes: dict[str, int], width: int) -> Iterator[str]:
