@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 from gemel.errors import InvalidInput
 
 # What our own pictures are made of. A `style` would reach into the whole page, a script needs no word.
-_ELEMENTS = frozenset(
-    "svg g defs clipPath path rect circle ellipse line polyline polygon text tspan use title desc".split()
-)
+_SHAPES = ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan", "use")
+_ELEMENTS = frozenset(("svg", "g", "defs", "clipPath", "title", "desc", *_SHAPES))
 _DROPPED = frozenset(("metadata", "style"))
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _OUTSIDE = re.compile(r"url\((?!#)|javascript:|//", re.IGNORECASE)

@@ -43,8 +43,8 @@ def _introduction(reproductions: Sequence[Reproduction]) -> Iterator[str]:
         "<p>Sentence-BERT makes one vector of a sentence, so that sentences of like meaning get vectors of "
         "like direction. The paper (Reimers and Gurevych, 2019) claims two things. The vectors of plain BERT "
         "are poor at this, often worse than averaged word vectors, and a short training on pairs of "
-        "sentences makes them good. And since each sentence is read once, instead of once with every other, what took "
-        "hours takes seconds. Here its measurements were made again.</p>"
+        "sentences makes them good. And since each sentence is read once, instead of once with every "
+        "other, what took hours takes seconds. Here its measurements were made again.</p>"
     )
     yield f"<p>{_what_was_run(reproductions)}</p>"
     yield (
@@ -89,7 +89,8 @@ def _near(reproduction: Reproduction) -> tuple[int, int]:
 
 def _glance(reproductions: Sequence[Reproduction]) -> Iterator[str]:
     yield '<div class="scroll"><table><thead><tr><th scope="col">table</th>'
-    yield '<th scope="col" class="number">lines run</th><th scope="col" class="number">of them with a note</th>'
+    yield '<th scope="col" class="number">lines run</th>'
+    yield '<th scope="col" class="number">of them with a note</th>'
     yield f'<th scope="col" class="number">scores within {NEAR_POINTS:g} point</th></tr></thead><tbody>'
     for reproduction in reproductions:
         table, lines = reproduction.table, reproduction.lines
@@ -99,7 +100,8 @@ def _glance(reproductions: Sequence[Reproduction]) -> Iterator[str]:
         yield (
             f'<tr><td><a href="#table-{table.number}">{table.number}. {escape(table.title)}</a></td>'
             f'<td class="number">{len(run)} of {len(lines)}</td>'
-            f'<td class="number">{sum(bool(line.note) for line in run)}</td><td class="number">{near}</td></tr>'
+            f'<td class="number">{sum(bool(line.note) for line in run)}</td>'
+            f'<td class="number">{near}</td></tr>'
         )
     yield "</tbody></table></div>"
 

@@ -61,7 +61,8 @@ figcaption { margin-top: .6rem; }
 figcaption strong { color: var(--ink); }
 details { margin-top: .7rem; }
 summary { cursor: pointer; }
-dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .3rem 1.2rem; font-size: .92rem; }
+dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .3rem 1.2rem; }
+dl { font-size: .92rem; }
 dt { color: var(--muted); }
 dd { margin: 0; overflow-wrap: anywhere; }
 @media (max-width: 40rem) {

@@ -122,7 +122,7 @@ def _histogram(axes: Axes, each: Similarities, edges: NDArray[np.floating], low:
         axes.stairs(shares, edges, fill=True, color=colour, alpha=0.35)
         axes.stairs(shares, edges, color=colour, linewidth=1.3, label=label)
     axes.set_title(f"{each.name}: alike above unlike in {_separation(each, low, high):.1%} of cases")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
     axes.set_ylabel("of the pairs")
 
 
@@ -142,8 +142,8 @@ def reliability(models: Sequence[Similarities], *, n_bins: int = 5) -> Picture:
     """The mean cosine of pairs by the score that people gave, with the spread of the middle half."""
     if not 1 <= len(models) <= len(_COLOURS):
         raise InvalidInput(
-            f"a picture of reliability got {len(models)} models; give 1 to {len(_COLOURS)}, so that they can be "
-            "told apart"
+            f"a picture of reliability got {len(models)} models; give 1 to {len(_COLOURS)}, "
+            "which can be told apart"
         )
     lowest = min(float(each.gold.min()) for each in models)
     highest = max(float(each.gold.max()) for each in models)
