@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from encode_systems import GEMEL_FLOAT32, GEMEL_INT8, ONE_CORE, ONE_THREAD, TORCH
 
-from gemel.cli.table import format_table
+from gemel.table import format_table
 
 SENTENCES, UNSORTED, DOCUMENTS, LATENCY = "sentences", "no smart batching", "documents", "one at a time"
 FORMATS = ("png", "svg")

@@ -17,9 +17,9 @@ from typing import Any
 import click
 import numpy as np
 
-from gemel.cli.table import format_table
 from gemel.data.examples import read_examples
 from gemel.loading import resolve
+from gemel.table import format_table
 
 HERE = Path(__file__).parent
 WORKERS = {"gemel": "train_gemel.py", "sentence-transformers": "train_sentence_transformers.py"}

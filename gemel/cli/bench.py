@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gemel.cli import options
-from gemel.cli.table import format_table
 from gemel.progress import progress_bar
+from gemel.table import format_table
 
 if TYPE_CHECKING:
     from gemel.engine import NativeEncoder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gemel.cli.table import format_table
+from gemel.table import format_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

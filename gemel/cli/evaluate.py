@@ -11,7 +11,7 @@ import click
 
 from gemel.cli import options
 from gemel.cli.reports import one_truncation_report
-from gemel.cli.table import format_table
+from gemel.table import format_table
 
 if TYPE_CHECKING:
     from gemel.evaluate.scores import Scores

@@ -8,8 +8,8 @@ import sys
 
 import click
 
-from gemel.cli.table import format_table
 from gemel.inventory import ModelCard, describe, installed_models
+from gemel.table import format_table
 
 COLUMNS = ("name", "dim", "max_tokens", "licence", "fingerprint", "pooling", "kind", "source")
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+# 1,234.56 or +0.12 or −3 or ×1.20 or 84.67 ± 0.19, or a dash where there is none
+_NUMBER = re.compile(r"[+\-−×]?\d[\d,]*(\.\d+)?( ± \d[\d,]*(\.\d+)?)?|–")
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest cell; columns of numbers are set to the right."""
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    to_the_right = [all(_is_number(cell) for cell in column[1:] if cell) for column in columns]
+    to_the_right = [all(_is_number(cell) for cell in column[1:] if cell.strip()) for column in columns]
     lines = [header, ["─" * width for width in widths], *rows]
     return "\n".join(_line(line, widths, to_the_right) for line in lines)
 
@@ -23,4 +27,4 @@ def _line(cells: Sequence[str], widths: Sequence[int], to_the_right: Sequence[bo
 
 
 def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").replace(".", "", 1).replace("-", "", 1).isdigit()
+    return _NUMBER.fullmatch(cell.strip()) is not None
