@@ -8,7 +8,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode format help clean
+.PHONY: demo test test-extras bench-train bench-encode bench-probe format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -29,6 +29,9 @@ bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside s
 
 bench-encode: $(VENV)/installed-dev $(ENCODE_PEERS) ## encoding beside its peers; needs GEMEL_DATA, takes MODEL, PLOT and ARGUMENTS
 	$(BIN)/python benchmarks/encode.py --peers $(PEERS) $(if $(MODEL),--model $(MODEL)) $(if $(PLOT),--plot $(PLOT)) $(ARGUMENTS)
+
+bench-probe: $(VENV)/installed-dev ## SentEval's transfer tasks beside scikit-learn; needs GEMEL_DATA, takes ARGUMENTS
+	$(BIN)/python benchmarks/probe_agreement.py $(ARGUMENTS)
 
 format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .

@@ -21,10 +21,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from gemel.cli.table import format_table
 from gemel.data.examples import Examples
 from gemel.evaluate.transfer import SST5, TRANSFER_TASKS, TransferData, evaluate_transfer, read_transfer
 from gemel.loading import load_encoder
+from gemel.table import format_table
 
 SEED = 1111
 QUICK = ("CR", "TREC", "MRPC")

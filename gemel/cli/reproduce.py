@@ -95,7 +95,9 @@ def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choic
     if report is not None:
         from gemel.reproduce.pages import write_pages
 
-        click.echo(f"gemel: {write_pages(report, bench, reproductions)}", err=True)
+        with one_truncation_report():
+            page = write_pages(report, bench, reproductions)
+        click.echo(f"gemel: {page}", err=True)
 
 
 def _show(reproduction: Reproduction, as_lines: bool) -> None:

@@ -187,7 +187,7 @@ TABLE_6 = PaperTable(
     6,
     "Ablation: pooling, and what the classifier reads",
     "Spearman x 100 on STSb's dev split",
-    "trained on NLI by softmax, or on STSb by cosine regression; mean of 10 seeds",
+    "trained on NLI by softmax, or on STSb by cosine regression; the mean over seeds (the paper: 10)",
     _ABLATION_COLUMNS,
     (
         *_rows(

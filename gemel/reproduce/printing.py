@@ -79,7 +79,8 @@ def _note(line: Line) -> str:
     if not was_run(line):
         whose = " (the figures are the paper's)" if line.paper else ""
         return _one_line(f"not at hand: {why_not(line)}{whose}")
-    return _one_line(": ".join(part for part in (line.model, line.note) if part))
+    model = "" if line.model == line.name else line.model
+    return _one_line(": ".join(part for part in (model, line.note) if part))
 
 
 def _remarks(reproduction: Reproduction, notes: dict[str, int], width: int) -> Iterator[str]:

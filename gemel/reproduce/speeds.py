@@ -15,7 +15,7 @@ from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.loading import load_encoder
 from gemel.reproduce.lines import Line
 from gemel.reproduce.paper import TABLE_7, PaperRow
-from gemel.reproduce.stand_ins import Cast, StandIn
+from gemel.reproduce.stand_ins import Cast, StandIn, short_name
 
 BATCH = 32  # texts a call where nothing is put together: what others take by default
 N_ROUNDS = 3
@@ -54,7 +54,7 @@ def measure_speeds(
         for way, row in runner.rows.items():
             name = row.name if row is not None else f"{runner.name}, {way}"
             rate = {"CPU": len(texts) / runner.seconds[way]}
-            yield Line(name, row, runner.model.model, runner.model.note, rate)
+            yield Line(name, row, short_name(runner.model.model), runner.model.note, rate)
 
 
 def _sentences(data: str | Path | None) -> list[str]:
@@ -79,7 +79,7 @@ def _runners(cast: Cast, compute: Mapping[str, Any]) -> tuple[list[_Runner], lis
         runners.append(_Runner(name, model, opened, rows if row in sbert else {_SORTED: row}, {}))
     for guest in cast.guests:
         model = StandIn(guest)
-        name = Path(guest).name
+        name = short_name(guest)
         runners.append(_Runner(name, model, _open(model, compute), {_AS_THEY_COME: None, _SORTED: None}, {}))
     return runners, missing
 

@@ -87,7 +87,7 @@ class Cast:
 def _named(row: str, model: str) -> StandIn:
     """What the user has named: the pooling is that of the line."""
     published = PUBLISHED.get(row)
-    note = "" if published is not None and published.model == model else f"{Path(model).name} in its place"
+    note = "" if published is not None and published.model == model else "in its place"
     return StandIn(model, None if published is None else published.pooling, note)
 
 
@@ -103,3 +103,11 @@ def trained_models(folder: Path) -> list[Path]:
             f"{folder} holds no model; expected a model folder or what gemel train has written"
         )
     return models
+
+
+def short_name(model: str) -> str:
+    """The end of a path, which is what tells models apart; names stay as they are."""
+    path = Path(model)
+    if not path.is_dir():
+        return model
+    return path.parent.name if path.name == "model" and path.parent.name else path.name

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from gemel.contracts import Encoder
+from gemel.contracts import Encoder, Vector
 from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.evaluate.scores import Scores, engine_of
 from gemel.loading import load_encoder, load_reranker
 from gemel.reproduce.lines import Line, Reproduction
-from gemel.reproduce.measures import MEASURES, STS_BENCHMARK, Measure, score_pairs
+from gemel.reproduce.measures import MEASURES, STS_BENCHMARK, Measure, read_benchmark, score_pairs
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES, PaperRow
 from gemel.reproduce.speeds import measure_speeds
-from gemel.reproduce.stand_ins import CROSS_ENCODER, Cast, StandIn
+from gemel.reproduce.stand_ins import CROSS_ENCODER, Cast, StandIn, short_name
+from gemel.similarity import pairwise
 
 NOT_AT_HAND = (ModelNotFound, MissingExtra)
 _FOLDS = "trained in each fold: not run here"
@@ -61,6 +62,18 @@ class Workbench:
         lines += self._guests(measure, data, data_hash)
         return Reproduction(table, tuple(lines))
 
+    def guest(self, number: int) -> StandIn:
+        """The model that the user has brought."""
+        return StandIn(self.cast.guests[number])
+
+    def similarities(self, model: StandIn) -> tuple[Vector, Vector]:
+        """The cosine and the gold score (0 to 5) of each test pair of the STS benchmark."""
+        (benchmark,), _ = read_benchmark(self.data)
+        encoder, gold = self._encoder(model, benchmark), benchmark.pairs.labels
+        assert gold is not None, "scored pairs have scores"
+        first, second = (encoder.encode(column) for column in benchmark.pairs.columns.values())
+        return pairwise(first, second), (5 * gold).astype(np.float32)
+
     def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
         if row.name.startswith(("10-fold", "cross-topic")):
             return _missing(row, _FOLDS)
@@ -83,7 +96,7 @@ class Workbench:
         for guest in self.cast.guests:
             model = StandIn(guest)
             scores = self._scores(model, measure, data, data_hash)
-            yield _of_runs(_short(guest), None, (model,), [scores], measure)
+            yield _of_runs(short_name(guest), None, (model,), [scores], measure)
 
     def _scores(self, model: StandIn, measure: Measure, data: Any, data_hash: str) -> list[Scores]:
         encoder = self._encoder(model, data)
@@ -93,7 +106,7 @@ class Workbench:
             return kept
         began = time.perf_counter()
         scores = measure.evaluate(encoder, data)
-        self.tell(f"{measure.name}: {_short(model.model)} in {time.perf_counter() - began:.1f} s")
+        self.tell(f"{measure.name}: {short_name(model.model)} in {time.perf_counter() - began:.1f} s")
         self.notebook.put(key, scores)
         return scores
 
@@ -135,7 +148,7 @@ def _of_runs(
     return Line(
         name=name,
         paper=row,
-        model=", ".join(_short(model.model) for model in models),
+        model=", ".join(short_name(model.model) for model in models),
         note=models[0].note,
         figures=mean,
         spread=spread,
@@ -145,11 +158,3 @@ def _of_runs(
 
 def _missing(row: PaperRow, reason: str) -> Line:
     return Line(row.name, row, missing=reason)
-
-
-def _short(model: str) -> str:
-    """The end of a path, which is what tells models apart; names stay as they are."""
-    path = Path(model)
-    if not path.is_dir():
-        return model
-    return path.parent.name if path.name == "model" and path.parent.name else path.name
