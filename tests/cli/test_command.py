@@ -56,7 +56,7 @@ def test_standard_input_becomes_json_lines(tiny_bert: Path) -> None:
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tmp_path: Path) -> None:
-    texts = sentences(30_000, seed=6, max_words=6) * 6  # seconds of work, so that the signal comes in time
+    texts = sentences(30_000, seed=6, max_words=30) * 6  # seconds of work, so that the signal comes in time
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     command = ["encode", str(tmp_path / "texts.txt"), "-o", str(tmp_path / "v.npy"), "-m", str(tiny_bert)]
     state = tmp_path / "v.npy.partial" / "state.json"
