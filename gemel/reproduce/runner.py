@@ -1,4 +1,7 @@
-"""Running a recipe: each stage starts from the model of the one before, each seed on its own."""
+"""Running a recipe: each stage starts from the model of the one before; seeds repeat the last one.
+
+The paper fine-tunes one NLI model several times (section 4.2): so earlier stages are run once.
+"""
 
 from __future__ import annotations
 
@@ -67,17 +70,18 @@ class RecipeRunner:
         resume: bool = False,
         on_stage: Callable[[str], None] = lambda message: None,
     ) -> list[StageRun]:
-        """Train every stage for every seed; the last stage's `model` folder is the outcome."""
-        runs = []
-        for seed in self.seeds:
-            start: str | Path = self.recipe.model
-            for number, stage in enumerate(self.recipe.stages, start=1):
+        """Train every stage, the last one for every seed; its `model` folder is the outcome."""
+        runs: list[StageRun] = []
+        start: str | Path = self.recipe.model
+        for number, stage in enumerate(self.recipe.stages, start=1):
+            is_last = number == len(self.recipe.stages)
+            for seed in self.seeds if is_last else self.seeds[:1]:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 finished = _finished(place) if resume else None
                 result = finished or self._run_stage(stage, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
-                start = result.model
+            start = runs[-1].result.model
         return runs
 
     def preview(self) -> Iterator[Preview]:
@@ -104,7 +108,7 @@ class RecipeRunner:
         return read_examples(path, **source.options)
 
     def _place(self, output: Path, seed: int, number: int) -> Path:
-        if len(self.seeds) > 1:
+        if len(self.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
         return output / f"stage-{number}" if len(self.recipe.stages) > 1 else output
 
