@@ -85,6 +85,7 @@ def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choic
         data=choices["data"],
         compute={name: choices[name] for name in ("device", "precision", "threads")},
         notebook=Notebook(None if report is None else report / "scores.jsonl"),
+        work=Path("out") if report is None else report,
         tell=lambda line: click.echo(f"gemel: {line}", err=True),
     )
     reproductions = []

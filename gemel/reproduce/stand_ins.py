@@ -70,6 +70,10 @@ class Cast:
         self._may_download = may_download
         self._named = {name: _named(name, model) for name, model in named.items()}
 
+    def is_named(self, row: str) -> bool:
+        """Whether the user has named a model for a line."""
+        return row in self._named
+
     def models_for(self, row: str) -> tuple[StandIn, ...]:
         """The models of a line, one for each seed; a sentence that says what is missing is raised."""
         chosen = self._named.get(row) or PUBLISHED.get(row)

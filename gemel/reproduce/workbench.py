@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,19 @@ from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.evaluate.scores import Scores, engine_of
 from gemel.loading import load_encoder, load_reranker
 from gemel.reproduce.lines import Line, Reproduction
-from gemel.reproduce.measures import MEASURES, STS_BENCHMARK, Measure, read_benchmark, score_pairs
+from gemel.reproduce.measures import ARGUMENTS, MEASURES, STS_BENCHMARK, Measure, read_benchmark, score_pairs
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES, PaperRow
 from gemel.reproduce.speeds import measure_speeds
 from gemel.reproduce.stand_ins import CROSS_ENCODER, Cast, StandIn, short_name
 from gemel.similarity import pairwise
 
+if TYPE_CHECKING:  # torch is only imported where something is trained
+    from gemel.train import TrainConfig
+
 NOT_AT_HAND = (ModelNotFound, MissingExtra)
-_FOLDS = "trained in each fold: not run here"
+_TO_TRAIN = "no model to train was named: --row '{}=FOLDER' tunes it anew for each part, which takes hours"
+_NO_PAIRS = "cross-encoders are not trained in folds here"
 _ABLATION = "an ablation of many trainings: not run here"
 
 
@@ -36,13 +40,17 @@ class Workbench:
         data: str | Path | None = None,
         compute: Mapping[str, Any] | None = None,
         notebook: Notebook | None = None,
+        work: Path = Path("out"),
+        training: TrainConfig | None = None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.cast = cast
         self.data = data
         self.compute = dict(compute or {})
         self.notebook = notebook or Notebook()
+        self.work = work  # where models that a table needs are trained
         self.tell = tell
+        self.training = training  # its settings; None means the paper's
 
     def reproduce(self, number: int) -> Reproduction:
         """The table of this number; what is not at hand is said in its line, and no figure is made up."""
@@ -75,8 +83,9 @@ class Workbench:
         return pairwise(first, second), (5 * gold).astype(np.float32)
 
     def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
-        if row.name.startswith(("10-fold", "cross-topic")):
-            return _missing(row, _FOLDS)
+        protocol, is_trained, _ = row.name.partition(": ")
+        if is_trained:
+            return self._trained_line(row, protocol, data)
         try:
             models = self._models_of(row)
         except NOT_AT_HAND as error:
@@ -86,6 +95,17 @@ class Workbench:
         else:
             runs = [self._scores(model, measure, data, data_hash) for model in models]
         return _of_runs(row.name, row, models, runs, measure)
+
+    def _trained_line(self, row: PaperRow, protocol: str, data: Any) -> Line:
+        if row.name.endswith(CROSS_ENCODER) or not self.cast.is_named(row.name):
+            is_pairs = row.name.endswith(CROSS_ENCODER)
+            return _missing(row, _NO_PAIRS if is_pairs else _TO_TRAIN.format(row.name))
+        from gemel.reproduce.fold_training import evaluate_trained
+
+        model = self.cast.models_for(row.name)[0]
+        work = self.work / f"{protocol}-{short_name(model.model).replace('/', '-')}"
+        scores = evaluate_trained(model.model, data, protocol, work, self.training, **self.compute)
+        return _of_runs(row.name, row, (model,), [[scores]], ARGUMENTS)
 
     def _models_of(self, row: PaperRow) -> tuple[StandIn, ...]:
         if row.name == "tf-idf":

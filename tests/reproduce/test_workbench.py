@@ -20,6 +20,7 @@ from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES
 from gemel.reproduce.stand_ins import Cast
 from gemel.reproduce.workbench import Workbench
+from gemel.train import TrainConfig
 
 # A tiny model reads 40 tokens.
 pytestmark = pytest.mark.filterwarnings("ignore::gemel.errors.TruncationWarning")
@@ -90,7 +91,7 @@ def test_a_cross_encoder_is_measured_as_one(real_data: Path, tiny_bert: Path, tm
     assert -100 < line.figures["STSb"] < 100
 
 
-def test_arguments_and_sections_run_on_files_that_the_user_has(tmp_path: Path) -> None:
+def test_arguments_and_sections_run_on_files_that_the_user_has(tiny_bert: Path, tmp_path: Path) -> None:
     write_glove(tmp_path / "glove.txt")
     (tmp_path / "afs").mkdir()
     words = ["the man", "a dog", "the dog", "a man", "man man", "dog the", "the the", "dog dog"]
@@ -108,7 +109,17 @@ def test_arguments_and_sections_run_on_files_that_the_user_has(tmp_path: Path) -
     assert (
         set(arguments["tf-idf"].figures) == set(arguments["GloVe average"].figures) == {"Pearson", "Spearman"}
     )
-    assert arguments["10-fold: SBERT-AFS-base"].missing
+    assert "no model to train was named" in arguments["10-fold: SBERT-AFS-base"].missing
+    training = Workbench(
+        Cast({**rows, "cross-topic: SBERT-AFS-base": str(tiny_bert)}),
+        data=tmp_path,
+        work=tmp_path / "work",
+        training=TrainConfig(batch_size=4, learning_rate=1e-4),
+    )
+    trained = {line.name: line for line in training.reproduce(3).lines}["cross-topic: SBERT-AFS-base"]
+    assert set(trained.figures) == {"Pearson", "Spearman"}
+    assert "trained on the other parts" in trained.scores[0].protocol
+    assert sorted(path.name for path in (tmp_path / "work").glob("*/*")) == ["part-1", "part-2", "part-3"]
     sections = {line.name: line for line in made.reproduce(4).lines}
     assert sections["mean word vectors"].figures == {"accuracy": 100.0}
 
