@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,14 @@ def test_standard_input_becomes_json_lines(tiny_bert: Path) -> None:
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tmp_path: Path) -> None:
-    texts = sentences(30_000, seed=6, max_words=30) * 6  # seconds of work, so that the signal comes in time
+    texts = sentences(30_000, seed=6, max_words=6) * 6  # seconds of work, so that the signal comes in time
     (tmp_path / "texts.txt").write_text("\n".join(texts) + "\n", encoding="utf-8")
     command = ["encode", str(tmp_path / "texts.txt"), "-o", str(tmp_path / "v.npy"), "-m", str(tiny_bert)]
     state = tmp_path / "v.npy.partial" / "state.json"
-    with subprocess.Popen([*GEMEL, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    # Jobs that a shell starts in the background ignore interrupts, and so do their children.
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*GEMEL, *command], **pipes, preexec_fn=heeds) as process:
         while process.poll() is None and not state.exists():
             pass
         process.send_signal(signal.SIGINT)
