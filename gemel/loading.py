@@ -217,7 +217,9 @@ def _has_accelerator() -> bool:
     return Path("/dev/nvidiactl").exists() and importlib.util.find_spec("torch") is not None
 
 
-def load_pair_classifier(name: str | Path, *, device: str | None = None) -> PairClassifier:
+def load_pair_classifier(
+    name: str | Path, *, precision: str | None = None, device: str | None = None, threads: int | None = None
+) -> PairClassifier:
     """The classifier that softmax training has left in a model folder, such as one for NLI."""
     folder = resolve(name)
     head = read_head(folder)
@@ -227,7 +229,7 @@ def load_pair_classifier(name: str | Path, *, device: str | None = None) -> Pair
         )
     from gemel.tasks.classify import PairClassifier
 
-    encoder = load_encoder(folder, device=device)
+    encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
     return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
 
 

@@ -11,6 +11,7 @@ import click
 
 from gemel.cli import options
 from gemel.cli.reports import one_truncation_report
+from gemel.errors import InvalidInput
 from gemel.table import format_table
 
 if TYPE_CHECKING:
@@ -106,11 +107,18 @@ class _Measured:
 
         if needs_head not in self._opened:
             self._opened[needs_head] = (
-                load_pair_classifier(self.model, device=self.compute["device"])
+                load_pair_classifier(self.model, **_without_pooling(self.compute))
                 if needs_head
                 else load_encoder(self.model, **self.compute)
             )
         return self._opened[needs_head]
+
+
+def _without_pooling(compute: dict[str, Any]) -> dict[str, Any]:
+    """A classifier reads vectors that were pooled as in its training."""
+    if compute["pooling"] is not None:
+        raise InvalidInput("--pooling was given with nli, whose classifier was trained for one pooling")
+    return {name: value for name, value in compute.items() if name != "pooling"}
 
 
 def _evaluate(measured: _Measured, name: str, evaluate: Evaluate, title: str) -> list[Scores]:

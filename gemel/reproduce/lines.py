@@ -16,13 +16,13 @@ class Line:
 
     name: str
     paper: PaperRow | None = None  # the line that it is laid beside
-    model: str = ""  # the name or folder that was measured
+    model: str = ""  # what was measured, in short
     note: str = ""  # how that differs from what the paper measured
     figures: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)  # standard deviation over seeds
     missing: str = ""
     scores: tuple[Scores, ...] = ()  # all that the figures come from
-    seconds: float = 0.0
+    source: str = ""  # the whole name or folder of the model: two may end alike
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,33 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from gemel.evaluate.scores import Scores
+from gemel.version import VERSION
 
 
 class Notebook:
-    """A file of JSON lines; a measurement is known by model, engine and data, never by a name."""
+    """A file of JSON lines; a measurement is known by program, model, engine and data."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self._kept: dict[str, list[Scores]] = {}
         if path is not None and path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
-                if line.endswith("}"):  # the last line of a run that was killed may be half a line
+                # The last line of a run that was killed may be half a line, and an older program's unknown:
+                # both are measured again.
+                with suppress(ValueError, TypeError, KeyError):
                     entry = json.loads(line)
                     self._kept[entry["key"]] = [_read(each) for each in entry["scores"]]
 
     @staticmethod
     def key(measure: str, fingerprint: str, engine: str, data_hash: str) -> str:
         """What makes two measurements the same."""
-        return hashlib.sha256("\n".join((measure, fingerprint, engine, data_hash)).encode()).hexdigest()
+        return hashlib.sha256(
+            "\n".join((VERSION, measure, fingerprint, engine, data_hash)).encode()
+        ).hexdigest()
 
     def get(self, key: str) -> list[Scores] | None:
         """What was measured before, or None."""

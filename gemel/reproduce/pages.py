@@ -24,6 +24,7 @@ from gemel.reproduce.pictures import (
     similarity_histograms,
 )
 from gemel.reproduce.report import write_report
+from gemel.reproduce.stand_ins import short_name
 from gemel.reproduce.workbench import Workbench
 from gemel.version import VERSION
 
@@ -43,7 +44,7 @@ def _facts(bench: Workbench) -> dict[str, str]:
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "gemel": VERSION,
-        "machine": f"{platform.machine()}, {_native.usable_cores()} cores, {sets[0] if sets else 'portable'}",
+        "machine": f"{platform.machine()}, {_native.usable_cores()} cores, {sets[-1]}",
         "system": f"{platform.system()}, Python {platform.python_version()}",
         "data folder": str(bench.data or os.environ.get("GEMEL_DATA", "the cache")),
     }
@@ -64,12 +65,13 @@ def _pictures(bench: Workbench, reproductions: Sequence[Reproduction]) -> Iterat
 
 
 def _speed_points(quality: Reproduction, speed: Reproduction) -> list[SpeedPoint]:
-    averages = {line.model: line for line in quality.lines if was_run(line)}
+    averages = {line.source: line for line in quality.lines if was_run(line)}
     points = []
     for line in speed.lines:
-        known = averages.get(line.model)
+        known = averages.get(line.source)
         if was_run(line) and known is not None and not line.name.endswith("no smart batching"):
-            points.append(SpeedPoint(_plain(known), line.figures["CPU"], known.figures["average"]))
+            rate = next(iter(line.figures.values()))
+            points.append(SpeedPoint(_plain(known), rate, known.figures["average"]))
     return points
 
 
@@ -99,7 +101,7 @@ def _similarities(bench: Workbench) -> tuple[Similarities, Similarities] | None:
         raw = bench.cast.models_for(RAW)[0]
         return (
             Similarities("raw transformer, averaged", *bench.similarities(raw)),
-            Similarities(Path(bench.cast.guests[0]).name, *bench.similarities(bench.guest(0))),
+            Similarities(short_name(bench.cast.guests[0]), *bench.similarities(bench.guest(0))),
         )
     except (InvalidInput, ModelNotFound, MissingExtra):
         return None

@@ -11,11 +11,10 @@ from typing import Any
 from gemel.contracts import Encoder
 from gemel.data.catalogue import find_set
 from gemel.data.examples import read_examples
-from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
-from gemel.loading import load_encoder
+from gemel.errors import InvalidInput
 from gemel.reproduce.lines import Line
 from gemel.reproduce.paper import TABLE_7, PaperRow
-from gemel.reproduce.stand_ins import Cast, StandIn, short_name
+from gemel.reproduce.stand_ins import NOT_AT_HAND, Cast, StandIn, open_encoder, short_name
 
 BATCH = 32  # texts a call where nothing is put together: what others take by default
 N_ROUNDS = 3
@@ -53,8 +52,9 @@ def measure_speeds(
     for runner in runners:
         for way, row in runner.rows.items():
             name = row.name if row is not None else f"{runner.name}, {way}"
-            rate = {"CPU": len(texts) / runner.seconds[way]}
-            yield Line(name, row, short_name(runner.model.model), runner.model.note, rate)
+            rate = {_column(runner.encoder): len(texts) / runner.seconds[way]}
+            model = runner.model
+            yield Line(name, row, short_name(model.model), model.note, rate, source=model.model)
 
 
 def _sentences(data: str | Path | None) -> list[str]:
@@ -69,26 +69,22 @@ def _runners(cast: Cast, compute: Mapping[str, Any]) -> tuple[list[_Runner], lis
         name = "SBERT-base" if row in sbert else row.name
         try:
             model = cast.models_for(name)[0]
-        except (ModelNotFound, MissingExtra) as error:
+            opened = open_encoder(model, compute) if row not in sbert[1:] else None
+        except NOT_AT_HAND as error:
             missing.append(Line(row.name, row, missing=str(error)))
             continue
-        if row in sbert[1:]:
-            continue  # both lines are one runner's
-        rows = {way: each for each in sbert for way in [each.name.partition(", ")[2]]}
-        opened = _open(model, compute)
-        runners.append(_Runner(name, model, opened, rows if row in sbert else {_SORTED: row}, {}))
+        if opened is not None:  # both lines of SBERT are one runner's
+            ways = {each.name.partition(", ")[2]: each for each in sbert}
+            runners.append(_Runner(name, model, opened, ways if row in sbert else {_SORTED: row}, {}))
     for guest in cast.guests:
-        model = StandIn(guest)
-        name = short_name(guest)
-        runners.append(_Runner(name, model, _open(model, compute), {_AS_THEY_COME: None, _SORTED: None}, {}))
+        model, ways_of_guest = StandIn(guest), dict.fromkeys((_AS_THEY_COME, _SORTED))
+        runners.append(_Runner(short_name(guest), model, open_encoder(model, compute), ways_of_guest, {}))
     return runners, missing
 
 
-def _open(model: StandIn, compute: Mapping[str, Any]) -> Encoder:
-    from gemel.encoders import named_encoder
-
-    given = compute if named_encoder(model.model) is None else {}
-    return load_encoder(model.model, pooling=model.pooling, **given)
+def _column(encoder: Encoder) -> str:
+    """The paper's column for where this encoder computes."""
+    return "CPU" if str(getattr(encoder, "device", "cpu")) == "cpu" else "GPU"
 
 
 def _time(runner: _Runner, way: str, texts: Sequence[str]) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from gemel.errors import InvalidInput, ModelNotFound
+from gemel.contracts import Encoder
+from gemel.errors import InvalidInput, InvalidModel, MissingExtra, ModelNotFound
 from gemel.reproduce.paper import TABLES
 
 CROSS_ENCODER = "(cross-encoder)"
+NOT_AT_HAND = (ModelNotFound, MissingExtra, InvalidModel)  # what makes a line missing, and not a command fail
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ PUBLISHED: dict[str, StandIn] = {
     "SBERT-WikiSec-base": StandIn(_HUB.format("bert-base-wikipedia-sections")),
     "SBERT-base": StandIn(_HUB.format("bert-base-nli")),
 }
+_SPEED_LINES = ("SBERT-base, no smart batching", "SBERT-base, smart batching")  # named as SBERT-base
 NO_WEIGHTS = {
     "InferSent (GloVe)": "its published weights are a pickle of its own program",
     "fastText average": "no word vectors were named: --row 'fastText average=glove-content:FILE.vec'",
@@ -60,7 +64,10 @@ class Cast:
         may_download: bool = False,
     ) -> None:
         named = dict(rows or {})
-        known = {row.name for table in TABLES.values() for row in table.rows} | set(PUBLISHED)
+        known = {
+            row.name for table in TABLES.values() for row in table.rows if _is_taken(table.number, row.name)
+        }
+        known |= set(PUBLISHED)
         unknown = next((name for name in named if name not in known), None)
         if unknown is not None:
             raise InvalidInput(
@@ -88,6 +95,23 @@ class Cast:
         return (chosen,)
 
 
+def _is_taken(table: int, row: str) -> bool:
+    """Whether a model that the user names for this line would be measured."""
+    is_in_folds = row.startswith(("10-fold", "cross-topic"))
+    is_no_encoder = is_in_folds and (row.endswith(CROSS_ENCODER) or "SVR" in row)
+    return table != 6 and row not in ("tf-idf", *_SPEED_LINES) and not is_no_encoder
+
+
+def open_encoder(model: StandIn, compute: Mapping[str, Any]) -> Encoder:
+    """The encoder of a stand-in; a baseline computes in its own way."""
+    from gemel.checkpoint.static import is_static_folder
+    from gemel.encoders import named_encoder
+    from gemel.loading import load_encoder, resolve
+
+    is_baseline = named_encoder(model.model) is not None or is_static_folder(resolve(model.model))
+    return load_encoder(model.model, pooling=model.pooling, **({} if is_baseline else compute))
+
+
 def _named(row: str, model: str) -> StandIn:
     """What the user has named: the pooling is that of the line."""
     published = PUBLISHED.get(row)
@@ -99,19 +123,34 @@ def trained_models(folder: Path) -> list[Path]:
     """The models in a folder: itself, or the last stage of each seed that `gemel train` has left in it."""
     if (folder / "config.json").is_file() or (folder / "modules.json").is_file():
         return [folder]
-    seeds = sorted(folder.glob("seed-*")) or [folder]
-    found = [sorted([*seed.glob("stage-*/model"), *seed.glob("model")])[-1:] for seed in seeds]
-    models = [model for each in found for model in each]
-    if not models:
+    seeds = sorted(folder.glob("seed-*"), key=_number) or [folder]
+    found = [
+        (sorted(seed.glob("stage-*/model"), key=_number_of_parent) or [seed / "model"])[-1] for seed in seeds
+    ]
+    absent = next((model for model in found if not model.is_dir()), None)
+    if absent is not None:
+        raise ModelNotFound(f"{absent} is not there; expected a model folder or what gemel train has written")
+    if len({model.relative_to(seed) for model, seed in zip(found, seeds, strict=True)}) > 1:
         raise ModelNotFound(
-            f"{folder} holds no model; expected a model folder or what gemel train has written"
+            f"the seeds in {folder} have not come to the same stage; let gemel train --resume end them"
         )
-    return models
+    return found
+
+
+def _number(path: Path) -> int:
+    digits = path.name.rpartition("-")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def _number_of_parent(path: Path) -> int:
+    return _number(path.parent)
 
 
 def short_name(model: str) -> str:
-    """The end of a path, which is what tells models apart; names stay as they are."""
+    """The end of a path, which is what tells models apart: a run and its seed; names stay as they are."""
     path = Path(model)
     if not path.is_dir():
         return model
-    return path.parent.name if path.name == "model" and path.parent.name else path.name
+    parts = [part for part in path.parts if part != "model" and not part.startswith("stage-")]
+    is_seed = len(parts) > 1 and parts[-1].startswith("seed-")
+    return "/".join(parts[-2 if is_seed else -1 :])

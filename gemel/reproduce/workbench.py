@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemel.contracts import Encoder, Vector
-from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
+from gemel.errors import InvalidInput
 from gemel.evaluate.scores import Scores, engine_of
-from gemel.loading import load_encoder, load_reranker
+from gemel.loading import load_reranker
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.measures import ARGUMENTS, MEASURES, STS_BENCHMARK, Measure, read_benchmark, score_pairs
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES, PaperRow
 from gemel.reproduce.speeds import measure_speeds
-from gemel.reproduce.stand_ins import CROSS_ENCODER, Cast, StandIn, short_name
+from gemel.reproduce.stand_ins import CROSS_ENCODER, NOT_AT_HAND, Cast, StandIn, open_encoder, short_name
 from gemel.similarity import pairwise
 
 if TYPE_CHECKING:  # torch is only imported where something is trained
     from gemel.train import TrainConfig
 
-NOT_AT_HAND = (ModelNotFound, MissingExtra)
 _TO_TRAIN = "no model to train was named: --row '{}=FOLDER' tunes it anew for each part, which takes hours"
+_NO_SVR = "a regression on features of its own, which is not built here"
 _NO_PAIRS = "cross-encoders are not trained in folds here"
 _ABLATION = "an ablation of many trainings: not run here"
 
@@ -83,13 +83,16 @@ class Workbench:
         return pairwise(first, second), (5 * gold).astype(np.float32)
 
     def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
-        protocol, is_trained, _ = row.name.partition(": ")
-        if is_trained:
-            return self._trained_line(row, protocol, data)
         try:
-            models = self._models_of(row)
+            protocol, is_trained, _ = row.name.partition(": ")
+            if is_trained:
+                return self._trained_line(row, protocol, data)
+            return self._measured_line(row, measure, data, data_hash)
         except NOT_AT_HAND as error:
             return _missing(row, str(error))
+
+    def _measured_line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
+        models = self._models_of(row)
         if measure is STS_BENCHMARK and row.name.endswith(CROSS_ENCODER):
             runs = [[self._score_pairs(model, data, data_hash)] for model in models]
         else:
@@ -97,15 +100,20 @@ class Workbench:
         return _of_runs(row.name, row, models, runs, measure)
 
     def _trained_line(self, row: PaperRow, protocol: str, data: Any) -> Line:
-        if row.name.endswith(CROSS_ENCODER) or not self.cast.is_named(row.name):
-            is_pairs = row.name.endswith(CROSS_ENCODER)
-            return _missing(row, _NO_PAIRS if is_pairs else _TO_TRAIN.format(row.name))
+        if row.name.endswith(CROSS_ENCODER):
+            return _missing(row, _NO_PAIRS)
+        if "SVR" in row.name:
+            return _missing(row, _NO_SVR)
+        if not self.cast.is_named(row.name):
+            return _missing(row, _TO_TRAIN.format(row.name))
         from gemel.reproduce.fold_training import evaluate_trained
 
-        model = self.cast.models_for(row.name)[0]
-        work = self.work / f"{protocol}-{short_name(model.model).replace('/', '-')}"
-        scores = evaluate_trained(model.model, data, protocol, work, self.training, **self.compute)
-        return _of_runs(row.name, row, (model,), [[scores]], ARGUMENTS)
+        models = self.cast.models_for(row.name)
+        runs = [
+            [evaluate_trained(model.model, data, protocol, self.work, self.training, **self.compute)]
+            for model in models
+        ]
+        return _of_runs(row.name, row, models, runs, ARGUMENTS)
 
     def _models_of(self, row: PaperRow) -> tuple[StandIn, ...]:
         if row.name == "tf-idf":
@@ -135,11 +143,7 @@ class Workbench:
             from gemel.encoders import TfIdfEncoder
 
             return TfIdfEncoder.fit(text for column in data.pairs.columns.values() for text in column)
-        from gemel.encoders import named_encoder
-
-        named = named_encoder(model.model)
-        compute = {} if named is not None else self.compute
-        return load_encoder(model.model, pooling=model.pooling, **compute)
+        return open_encoder(model, self.compute)
 
     def _score_pairs(self, model: StandIn, data: Any, data_hash: str) -> Scores:
         reranker = load_reranker(model.model, **self.compute)
@@ -169,6 +173,7 @@ def _of_runs(
         name=name,
         paper=row,
         model=", ".join(short_name(model.model) for model in models),
+        source=models[0].model,
         note=models[0].note,
         figures=mean,
         spread=spread,

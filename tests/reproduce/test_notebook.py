@@ -22,7 +22,7 @@ def test_half_a_line_of_a_killed_run_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
     Notebook(path).put("first", [SCORES])
     with path.open("a", encoding="utf-8") as file:
-        file.write('{"key": "second", "sco')
+        file.write('{"key": "second", "scores": [{"name": "x", "metrics": {"s": 1.0}')
     notebook = Notebook(path)
     assert notebook.get("second") is None
     notebook.put("third", [SCORES])

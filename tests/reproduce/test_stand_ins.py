@@ -52,11 +52,31 @@ def test_a_training_gives_the_last_stage_of_each_seed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelNotFound, match="holds no model; expected a model folder or what gemel train"):
+    with pytest.raises(
+        ModelNotFound, match="model is not there; expected a model folder or what gemel train"
+    ):
         trained_models(tmp_path)
+
+
+def test_seeds_that_stand_at_different_stages_are_refused(tmp_path: Path) -> None:
+    for place in ("seed-1/stage-1", "seed-1/stage-10", "seed-1/stage-2", "seed-2/stage-1"):
+        (tmp_path / place / "model").mkdir(parents=True)
+    assert trained_models(tmp_path / "seed-1") == [tmp_path / "seed-1" / "stage-10" / "model"]
+    with pytest.raises(ModelNotFound, match="have not come to the same stage"):
+        trained_models(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "row", ["pooling MEAN", "10-fold: SVR (Misra et al., 2016)", "SBERT-base, smart batching"]
+)
+def test_a_model_is_only_named_for_a_line_that_takes_one(row: str) -> None:
+    with pytest.raises(InvalidInput, match="have no line"):
+        Cast({row: "folder"})
 
 
 def test_short_names_tell_models_apart(tmp_path: Path) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
+    (tmp_path / "run" / "seed-1" / "stage-2" / "model").mkdir(parents=True)
     assert short_name(str(tmp_path / "run" / "model")) == "run"
+    assert short_name(str(tmp_path / "run" / "seed-1" / "stage-2" / "model")) == "run/seed-1"
     assert short_name("org/name") == "org/name"

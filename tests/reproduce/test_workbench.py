@@ -43,6 +43,14 @@ def test_without_data_or_models_no_line_has_a_figure(tmp_path: Path, number: int
     assert all(line.missing and not line.figures and line.paper for line in lines)
 
 
+def test_a_model_that_cannot_be_opened_is_told_in_its_line(real_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}", "utf-8")
+    rows = {"BERT average": str(tmp_path / "broken"), "10-fold: SBERT-AFS-base": "./nowhere"}
+    lines = {line.name: line for line in bench(rows, real_data)[0].reproduce(2).lines}
+    assert "broken" in lines["BERT average"].missing
+
+
 def test_there_is_no_eighth_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the paper has no table 8; expected 1 to 7"):
         bench({}, tmp_path)[0].reproduce(8)
