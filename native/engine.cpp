@@ -143,6 +143,7 @@ void Engine::set_distance_bias(const Table& by_head) {
         refuse("the distance bias has shape " + shape(by_head.n_rows, by_head.dim) + ", expected " +
                shape(model.n_heads, n));
     float* copy = store.take<float>(size_t(model.n_heads) * room);
+    std::fill_n(copy, size_t(model.n_heads) * room, 0.0f);
     for (int h = 0; h < model.n_heads; ++h)
         std::reverse_copy(by_head.rows + size_t(h) * n, by_head.rows + size_t(h + 1) * n, copy + size_t(h) * room);
     model.distance_bias = copy;

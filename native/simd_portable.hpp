@@ -71,12 +71,12 @@ inline Floats smaller(Floats a, Floats b) {
 inline Floats to_floats(Ints x) { return each([&](int i) { return float(x.lane[i]); }); }
 // To the nearest whole number, ties to even, for numbers below 2^22: the added constant has no bits left for a rest.
 inline Floats rounded(Floats x) { return (x + all(12582912.0f)) - all(12582912.0f); }
-// x times two to the n, n whole and up to 127; from -127 on it is zero, and so it is for what is no number: lanes that
-// stand beyond a sequence may hold anything.
+// x times two to the n, n whole and from -127 (which gives zero) to 127; lanes that stand beyond a sequence may hold
+// anything, also what is no number.
 inline Floats scaled(Floats x, Floats n) {
     return each([&](int i) {
-        const float power_of_two = n.lane[i] > -127.0f ? n.lane[i] : -127.0f;
-        const int32_t bits = (int32_t(power_of_two) + 127) * (1 << 23);
+        const float above = n.lane[i] > -127.0f ? n.lane[i] : -127.0f, whole = above < 127.0f ? above : 127.0f;
+        const int32_t bits = (int32_t(whole) + 127) * (1 << 23);
         float power;
         __builtin_memcpy(&power, &bits, 4);
         return x.lane[i] * power;
