@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gemel.contracts import Encoder
 from gemel.data.labelled import LabelledTexts
 from gemel.errors import InvalidInput
+from gemel.evaluate.encoded import EncodedTexts
 from gemel.evaluate.logistic import Design, Labels, fit_logistic
 from gemel.evaluate.scores import Scores, engine_of
 
@@ -35,17 +36,15 @@ def few_shot(
     _check(train, test, shots, seeds)
     draws = {seed: _draw(train.labels, max(shots), seed) for seed in seeds}
     drawn = np.unique(np.concatenate([rows for by_class in draws.values() for rows in by_class]))
-    texts = dict.fromkeys([*(train.texts[row] for row in drawn), *test.texts])
-    vectors = encoder.encode(list(texts))
-    place = {text: row for row, text in enumerate(texts)}
-    test_vectors = vectors[[place[text] for text in test.texts]]
+    texts = EncodedTexts(encoder, [*(train.texts[row] for row in drawn), *test.texts])
+    test_vectors = texts.of(test.texts)
     metrics = {}
     for n_shots in shots:
         accuracies = []
         for by_class in draws.values():
             rows = np.concatenate([of_class[:n_shots] for of_class in by_class])
             classes, labels = np.unique(train.labels[rows], return_inverse=True)
-            design = Design(vectors[[place[train.texts[row]] for row in rows]])
+            design = Design(texts.of([train.texts[row] for row in rows]))
             predictions = fit_logistic(design, labels, [COST]).classifier(0).predict(test_vectors)
             accuracies.append(float((classes[predictions] == test.labels).mean()))
         metrics[f"accuracy_{n_shots}"] = float(np.mean(accuracies))

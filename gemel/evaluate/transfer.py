@@ -8,7 +8,7 @@ Adam with early stopping (nhid 0, tenacity 5, epoch_size 4).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,7 @@ from gemel.data.examples import Examples, read_examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.data.places import data_folder, find_file, hash_of
 from gemel.errors import InvalidInput
+from gemel.evaluate.encoded import EncodedTexts
 from gemel.evaluate.logistic import Labels
 from gemel.evaluate.probe import (
     N_FOLDS,
@@ -157,14 +158,8 @@ def evaluate_transfer(
         raise InvalidInput(f"labels={labels!r} is unknown; choose from given, shuffled")
     sets = read_transfer() if data is None else data
     prepared = [_prepare(each, labels == "shuffled", n_folds) for each in sets]
-    texts = dict.fromkeys(text for each in prepared for column in each.columns() for text in column)
-    vectors = encoder.encode(list(texts))
-    rows = {text: row for row, text in enumerate(texts)}
-
-    def vectors_of(column: Sequence[str]) -> Vectors:
-        return vectors[[rows[text] for text in column]]
-
-    return [_scores(each, encoder, vectors_of, n_folds, on_fits) for each in prepared]
+    texts = EncodedTexts(encoder, (text for each in prepared for column in each.columns() for text in column))
+    return [_scores(each, encoder, texts, n_folds, on_fits) for each in prepared]
 
 
 def count_fits(data: Iterable[TransferData], n_folds: int = N_FOLDS) -> int:
@@ -250,13 +245,13 @@ def _labels_of(part: Split) -> Labels:
 def _scores(
     prepared: _Prepared,
     encoder: Encoder,
-    vectors_of: Callable[[Sequence[str]], Vectors],
+    texts: EncodedTexts,
     n_folds: int,
     on_fits: OnFits | None,
 ) -> Scores:
     data = prepared.data
     parts = {
-        split: (_features([vectors_of(column) for column in columns]), prepared.labels[split])
+        split: (_features([texts.of(column) for column in columns]), prepared.labels[split])
         for split, columns in prepared.texts.items()
     }
     probed = _probe(parts, n_folds, on_fits)
