@@ -54,7 +54,7 @@ SICK_R_ALL = StsSet(
     more_files=("sick/dev.tsv", "sick/test.tsv"),
 )
 KORSTS = StsSet("KorSTS", "korsts/test.tsv", 1_379, "the test split of KorSTS, STSb translated into Korean")
-KLUE_STS = StsSet("KLUE-STS", "klue-sts/dev.tsv", 519, "the validation split of KLUE-STS", is_optional=True)
+KLUE_STS = StsSet("KLUE-STS", "klue_sts/dev.tsv", 519, "the validation split of KLUE-STS", is_optional=True)
 _LANGUAGES = ("de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "zh")
 STSB_TRANSLATED = tuple(
     StsSet(

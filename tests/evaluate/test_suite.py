@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from stand_ins import ToyEncoder
 
+from gemel.data.catalogue import data_set
 from gemel.errors import InvalidInput
+from gemel.evaluate.sts_sets import STS_GROUPS
 from gemel.evaluate.suite import GROUPS, open_group
+from gemel.evaluate.transfer import TRANSFER_TASKS
 
 
 def test_an_unknown_group_is_told_which_there_are(tmp_path: Path) -> None:
@@ -52,3 +55,12 @@ def test_each_set_gives_its_figures(
     scores = list(open_group(group, real_data)(toy_encoder))
     assert [each.name for each in scores] == names
     assert all(0 < each.score < 1 and len(each.data_hash) == 64 for each in scores)
+
+
+def test_every_file_that_is_measured_is_one_that_the_catalogue_can_tell_of() -> None:
+    sets = [each for group in STS_GROUPS.values() for each in group]
+    files = {file for each in sets for file in (each.file, *each.more_files)}
+    files |= {file for task in TRANSFER_TASKS for file, _ in task.files.values()}
+    for file in files:
+        name, path = file.split("/")
+        assert path in {each.path for each in data_set(name).files}, file
