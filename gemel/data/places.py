@@ -38,7 +38,7 @@ def find_file(folder: Path, file: str, of: str) -> Path:
     if not path.is_file():
         raise InvalidInput(
             f"{of} was looked for at {path} and is not there; give the folder that holds {file} "
-            f"with --data or in {DATA_VARIABLE}"
+            f"with --data or in {DATA_VARIABLE}, or see `gemel data {file.partition('/')[0]}`"
         )
     return path
 

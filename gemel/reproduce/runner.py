@@ -185,7 +185,7 @@ class RecipeRunner:
             scores = model.score(pairs, show_progress=False)
             if examples.kind == "classified pairs":
                 return float((scores.argmax(axis=1) == labels).mean())
-            return spearman(scores, labels)
+            return 0.0 if scores.min() == scores.max() else spearman(scores, labels)
 
         return validate
 
