@@ -11,8 +11,8 @@ from gemel.errors import InvalidInput
 from gemel.evaluate.bootstrap import interval_of, resample
 from gemel.evaluate.encoded import EncodedTexts
 from gemel.evaluate.scores import Scores, engine_of
-from gemel.evaluate.thresholds import Separation
 from gemel.similarity import MEASURES, pairwise
+from gemel.tasks.thresholds import Separation
 
 PRIMARY = "average_precision_cosine"
 
