@@ -79,3 +79,26 @@ class Separation:
         following = self._levels[min(best + 1, len(self._levels) - 1)]
         middle = self._levels[best] + (following - self._levels[best]) / 2
         return Split(float(middle if middle > following else self._levels[best]), float(values[best]))
+
+
+# What a threshold can be by each measure: the lowest and the highest similarity.
+RANGES = {
+    "cosine": (-1.0, 1.0),
+    "dot": (-np.inf, np.inf),
+    "euclidean": (-np.inf, 0.0),
+    "manhattan": (-np.inf, 0.0),
+}
+
+
+def checked_threshold(threshold: float, measure: str = "cosine") -> float:
+    """The threshold, or a sentence that says what a similarity by this measure can be."""
+    if measure not in RANGES:
+        raise InvalidInput(f"measure is {measure!r}; expected a known one: choose {', '.join(RANGES)}")
+    lowest, highest = RANGES[measure]
+    if not np.isfinite(threshold) or not lowest <= threshold <= highest:
+        expected = {
+            "cosine": "a cosine: give a number from -1 to 1",
+            "dot": "an inner product: give a finite number",
+        }.get(measure, "a negated distance: give a number that is 0 or less")
+        raise InvalidInput(f"the threshold is {threshold!r}; expected {expected}")
+    return float(threshold)
