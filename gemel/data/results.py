@@ -56,7 +56,7 @@ class ResultWriter:
             return
         kind, compression = format_of_results(output)
         if kind == "parquet":
-            _import_pyarrow()
+            import_pyarrow()
         self._file = self._files.enter_context(OutputFile(output, overwrite=overwrite))
         if kind == "parquet":
             rows = _ParquetRows(self._file, self.columns)
@@ -216,20 +216,22 @@ class _TextRows:
         self._file, self._columns, self._lines = file, columns, _TEXT_FORMATS[kind]
         self._compression = compression
         if kind != "jsonl":
-            file.append(self._packed(self._lines(columns, [columns])), 0)
+            file.append(packed(self._lines(columns, [columns]), compression), 0)
 
     def append(self, rows: list[Values]) -> None:
         """Write a block of rows."""
-        self._file.append(self._packed(self._lines(self._columns, rows)), len(rows))
+        self._file.append(packed(self._lines(self._columns, rows), self._compression), len(rows))
 
-    def _packed(self, text: str) -> bytes:
-        # Each block is a gzip member of its own, so that a file that was broken off can be read.
-        return gzip.compress(text.encode(), 6, mtime=0) if self._compression else text.encode()
+
+def packed(text: str, compression: str) -> bytes:
+    """The bytes of some lines, compressed or not."""
+    # Each block is a gzip member of its own, so that a file that was broken off can be read.
+    return gzip.compress(text.encode(), 6, mtime=0) if compression else text.encode()
 
 
 class _ParquetRows:
     def __init__(self, file: OutputFile, columns: Columns) -> None:
-        pyarrow = _import_pyarrow()
+        pyarrow = import_pyarrow()
         types = {
             str: pyarrow.string(),
             int: pyarrow.int64(),
@@ -240,7 +242,7 @@ class _ParquetRows:
         self._schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
         self._batch = pyarrow.record_batch
         file.keeps_parts = False  # its table of contents comes last
-        self._sink = _Sink(file)
+        self._sink = ParquetSink(file)
         self._writer = pyarrow.parquet.ParquetWriter(self._sink, self._schema)
 
     def append(self, rows: list[Values]) -> None:
@@ -258,7 +260,7 @@ class _ParquetRows:
         self._file.keeps_parts = not self._sink.is_torn
 
 
-class _Sink(io.RawIOBase):
+class ParquetSink(io.RawIOBase):
     """What pyarrow writes to: it asks for no count and would take a short write for a whole one."""
 
     def __init__(self, file: OutputFile) -> None:
@@ -276,7 +278,8 @@ class _Sink(io.RawIOBase):
         return len(data)
 
 
-def _import_pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """pyarrow with its parquet, or what to install."""
     try:
         import pyarrow
         import pyarrow.parquet
