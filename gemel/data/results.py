@@ -30,6 +30,11 @@ _EXPECTED = "expected .jsonl, .csv or .tsv (each also with .gz) or .parquet"
 _NO_LINE_BREAKS = str.maketrans("\t\n\r", "   ")
 
 
+def id_type(ids: Iterable[int | str]) -> type:
+    """The type of a column of ids: int where all are, else str."""
+    return int if all(type(id_) is int and abs(id_) < 1 << 63 for id_ in ids) else str
+
+
 def format_of_results(output: str | os.PathLike[str]) -> tuple[str, str]:
     """The format and the compression that a file name asks for: `a.csv.gz` gives `("csv", "gz")`."""
     kind, compression = split_suffixes(Path(output).name)
@@ -39,6 +44,17 @@ def format_of_results(output: str | os.PathLike[str]) -> tuple[str, str]:
     if kind == "parquet" and compression:
         raise InvalidInput(f"{os.fspath(output)}: parquet compresses by itself; leave out .{compression}")
     return kind, compression
+
+
+def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Refuse a file that cannot be written, before the work and not after it."""
+    file = Path(path)
+    if file.is_dir() or not file.parent.is_dir():
+        raise InvalidInput(f"cannot write {file}: expected a file name in a folder that exists")
+    if file.exists() and not overwrite:
+        raise InvalidInput(f"{file} exists already; name another file, or replace it with --overwrite")
+    if not os.access(file.parent, os.W_OK):
+        raise InvalidInput(f"cannot write {file}: its folder takes no new files; name another folder")
 
 
 class ResultWriter:
@@ -112,17 +128,9 @@ class OutputFile:
         self.n_rows = 0
         self.keeps_parts = True  # whether a file that was broken off can be read
         self._n_bytes = 0
-        self._check(overwrite)
+        check_output(self.path, overwrite=overwrite)
         with self.writing():
             self._file = self.partial.open("wb", buffering=0)
-
-    def _check(self, overwrite: bool) -> None:
-        if self.path.is_dir() or not self.path.parent.is_dir():
-            raise InvalidInput(f"cannot write {self.path}: expected a file name in a folder that exists")
-        if self.path.exists() and not overwrite:
-            raise InvalidInput(
-                f"{self.path} exists already; name another file, or replace it with --overwrite"
-            )
 
     @property
     def kept(self) -> str:
