@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import communities
+    from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
+    from gemel.tasks.dedupe import dedupe
+    from gemel.tasks.mine import mine
 
 __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Corpus": "tasks.corpus",
     "Encoder": "contracts",
     "GemelError": "errors",
     "Hits": "contracts",
@@ -43,20 +48,27 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "calibrate": "tasks.calibrate",
     "communities": "tasks.cluster",
     "cosine": "similarity",
+    "dedupe": "tasks.dedupe",
     "dot": "similarity",
     "euclidean": "similarity",
+    "load_calibration": "tasks.calibrate",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
     "load_trainable": "loading",
+    "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
+    "mine": "tasks.mine",
+    "read_corpus": "tasks.corpus",
     "top_k": "similarity",
     "top_pairs": "similarity",
 }
 
 __all__ = [
+    "Corpus",
     "Encoder",
     "GemelError",
     "Hits",
@@ -72,15 +84,21 @@ __all__ = [
     "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
+    "calibrate",
     "communities",
     "cosine",
+    "dedupe",
     "dot",
     "euclidean",
+    "load_calibration",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",
     "load_trainable",
+    "make_corpus",
     "manhattan",
+    "mine",
+    "read_corpus",
     "top_k",
     "top_pairs",
 ]
