@@ -21,6 +21,7 @@ VERBS = {
     "convert": "convert",
     "data": "data",
     "demo": "demo",
+    "distil": "distil",
     "encode": "encode",
     "evaluate": "evaluate",
     "models": "models",

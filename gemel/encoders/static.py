@@ -84,7 +84,7 @@ class StaticEncoder(Baseline):
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:32]
 
-    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+    def save(self, target: str | Path, *, card: str | None = None, overwrite: bool = False) -> None:
         """Write a folder that gemel, model2vec and Sentence-Transformers open, without reading it whole."""
         table = self.table
         rows = "embeddings" if table.drops_unknown else "embedding.weight"
@@ -94,6 +94,7 @@ class StaticEncoder(Baseline):
             {name: array for name, array in tensors.items() if array is not None},
             self._tokenizer_json or self._ids.tokenizer.to_str(),
             normalises=table.normalises,
+            card=card,
             overwrite=overwrite,
         )
 
