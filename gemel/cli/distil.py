@@ -37,6 +37,7 @@ from gemel.progress import progress_bar
     help="How many texts of the corpus to tune on at most.",
 )
 @click.option("--seed", type=int, default=42, show_default=True, help="Of the sample of the corpus.")
+@options.on_truncate
 @options.compute
 @click.option("--overwrite", is_flag=True, help="Replace FOLDER if it is a model.")
 def command(model: str, output: str, **choices: Any) -> None:
@@ -64,7 +65,11 @@ def command(model: str, output: str, **choices: Any) -> None:
         dim=choices["dim"], tunes=tunes, n_sentences=choices["sentences"], seed=choices["seed"]
     )
     teacher = load_encoder(
-        model, device=choices["device"], precision=choices["precision"], threads=choices["threads"]
+        model,
+        device=choices["device"],
+        precision=choices["precision"],
+        threads=choices["threads"],
+        on_truncate=choices["on_truncate"],
     )
     with one_truncation_report():
         made = distil_static(teacher, _texts(choices["corpus"], choices["column"]), config)
