@@ -44,7 +44,7 @@ SMOOTHING_BY_RANK = 1e-4  # STSb dev 73.0; at 1e-3 66.9
 
 @dataclass(frozen=True)
 class StaticConfig:
-    """How a table is made; the defaults are what did best on STSb's dev set."""
+    """How a table is made; the defaults were chosen on STSb's dev set."""
 
     dim: int = 256
     tunes: bool = True
