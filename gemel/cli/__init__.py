@@ -23,6 +23,7 @@ VERBS = {
     "data": "data",
     "dedupe": "dedupe",
     "demo": "demo",
+    "distil": "distil",
     "encode": "encode",
     "evaluate": "evaluate",
     "mine": "mine",
