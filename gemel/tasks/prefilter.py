@@ -31,11 +31,13 @@ class Prefilter:
 
     at_least: float  # of the slow encoder: the pairs that are wanted
     loose: float  # of the quick encoder: the pairs that are looked at
-    recall: float  # the share of the wanted pairs that are looked at, in the sample
-    n_measured: int  # wanted pairs in the sample
+    recall: float | None = None  # the share of the wanted pairs that are looked at, in the sample
+    n_measured: int = 0  # wanted pairs in the sample
 
     def describe(self) -> str:
         """One line for a person."""
+        if self.recall is None:
+            return f"pairs that have {self.loose:.3f} or more by the quick encoder are looked at"
         return (
             f"{self.recall:.1%} of the {self.n_measured:,} pairs in a sample that score {self.at_least:g} or "
             f"more are kept: those that have {self.loose:.3f} or more by the quick encoder"
@@ -68,7 +70,8 @@ def measure_prefilter(
     if len(scores) < FEWEST_PAIRS:
         raise InvalidInput(
             f"{len(texts):,} texts have {len(scores)} pairs that score at least {at_least:g}; expected "
-            f"{FEWEST_PAIRS} or more to measure on: give more texts or a lower score"
+            f"{FEWEST_PAIRS} or more to measure on: give more texts or a lower score, or set the quick encoder's "
+            "own (--prefilter-at-least)"
         )
     # The highest score that leaves enough at or above it; a hair lower, so that rounding loses none.
     n_lost = int(np.floor((1 - recall) * len(scores) + 1e-9))
