@@ -21,15 +21,24 @@ if TYPE_CHECKING:
         UnknownWordsWarning,
         WriteFailed,
     )
-    from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
+    from gemel.loading import (
+        load_classifier,
+        load_encoder,
+        load_pair_classifier,
+        load_reranker,
+        load_trainable,
+    )
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
+    from gemel.tasks.few_shot import FewShotClassifier
+    from gemel.tasks.zero_shot import ZeroShotClassifier
 
 __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
     "Encoder": "contracts",
+    "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
     "Hits": "contracts",
     "InvalidInput": "errors",
@@ -43,10 +52,12 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "ZeroShotClassifier": "tasks.zero_shot",
     "communities": "tasks.cluster",
     "cosine": "similarity",
     "dot": "similarity",
     "euclidean": "similarity",
+    "load_classifier": "loading",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
@@ -58,6 +69,7 @@ _HOMES = {
 
 __all__ = [
     "Encoder",
+    "FewShotClassifier",
     "GemelError",
     "Hits",
     "InvalidInput",
@@ -71,11 +83,13 @@ __all__ = [
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",
+    "ZeroShotClassifier",
     "__version__",
     "communities",
     "cosine",
     "dot",
     "euclidean",
+    "load_classifier",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",

@@ -41,8 +41,8 @@ TOKENIZER_FILE_NAMES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
-# One of these stands in everything that gemel may replace: a model folder or a training checkpoint.
-OWN_MARKS = ("modules.json", "config.json", "state.json")
+# One of these stands in everything that gemel may replace: a model, a classifier or a training checkpoint.
+OWN_MARKS = ("modules.json", "config.json", "state.json", "classifier.json")
 
 
 def save_encoder_folder(
