@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gemel"
-BASE = {"contracts", "errors", "similarity", "version", "progress", "table", "_native"}
+BASE = {"contracts", "errors", "similarity", "version", "progress", "table", "drawing", "_native"}
 # room -> the rooms it may import, besides the base and itself
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
@@ -16,6 +16,7 @@ ALLOWED: dict[str, set[str]] = {
     "contracts": set(),
     "progress": set(),
     "table": set(),
+    "drawing": set(),
     "similarity": set(),
     "checkpoint": set(),
     "tokens": {"checkpoint"},

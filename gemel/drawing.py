@@ -57,7 +57,7 @@ def quiet_style() -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingExtra("drawing the pictures of a report", "plot") from None
+        raise MissingExtra("drawing pictures", "plot") from None
     with mpl.rc_context(_STYLE):
         yield
 
