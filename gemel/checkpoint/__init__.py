@@ -17,7 +17,7 @@ from gemel.checkpoint.folder import (
     read_reranker_folder,
 )
 from gemel.checkpoint.head import Head, read_head
-from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
+from gemel.checkpoint.saving import check_free, save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.static import StaticFolder, is_static_folder, read_static_folder, save_static_folder
 from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
@@ -37,6 +37,7 @@ __all__ = [
     "RerankerFolder",
     "StaticFolder",
     "WeightFile",
+    "check_free",
     "is_classifier_folder",
     "is_static_folder",
     "open_weights",

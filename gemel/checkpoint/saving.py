@@ -101,7 +101,7 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
 
     folder: Path | None = None
     try:
-        _check_free(target, overwrite)
+        check_free(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
         (folder / UNFINISHED).touch()
@@ -119,7 +119,7 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_free(target: Path, overwrite: bool) -> None:
+def check_free(target: Path, overwrite: bool) -> None:
     """Refuse to replace what is not asked to be replaced, and what is not a model."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
