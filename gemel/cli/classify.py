@@ -51,7 +51,7 @@ OWN_OPTIONS: dict[str, dict[str, Any]] = {
 @click.option("--label-column", metavar="NAME", help="The column of EXAMPLES that holds the class.")
 @click.option("--cost", type=float, help="How much an example counts against plainness.  [default: 16]")
 @click.option("--tune", is_flag=True, help="Tune the encoder on the examples first: minutes, with torch.")
-@click.option("--tune-pairs", type=int, metavar="N", help="How many pairs to tune on.  [default: 4096]")
+@click.option("--tune-pairs", type=int, metavar="N", help="The most pairs to tune on.  [default: 4096]")
 @click.option("--nli", is_flag=True, help="Whether B follows from A, by the model's own classifier.")
 @click.option("--examples", metavar="FILE", help="Pairs for --nli: tsv, csv, jsonl or parquet.")
 @click.option(
@@ -177,8 +177,8 @@ def _tuner(choices: Mapping[str, Any], output: Path) -> Tune:
     from gemel.loading import load_encoder
     from gemel.train.few_shot import ContrastiveTuner
 
-    n_pairs = ContrastiveTuner.n_pairs if choices["tune_pairs"] is None else choices["tune_pairs"]
-    return ContrastiveTuner(n_pairs, output=output, open_folder=partial(load_encoder, **_compute(choices)))
+    most = ContrastiveTuner.max_pairs if choices["tune_pairs"] is None else choices["tune_pairs"]
+    return ContrastiveTuner(most, output=output, open_folder=partial(load_encoder, **_compute(choices)))
 
 
 def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:

@@ -40,9 +40,10 @@ Classes = npt.NDArray[np.int64]
 class ContrastiveTuner:
     """What `FewShotClassifier(tune=...)` takes: an encoder and examples into an encoder tuned on them."""
 
-    n_pairs: int = 4_096  # to train on, however many could be made
+    max_pairs: int = 4_096  # to train on, however many could be made
+    n_rounds: int = 16  # through all examples, if that makes fewer pairs
     batch_size: int = 32
-    learning_rate: float = 1e-4
+    learning_rate: float = 5e-5
     temperature: float = 0.1
     max_minutes: float | None = None
     seed: int = 42
@@ -50,14 +51,18 @@ class ContrastiveTuner:
     open_folder: Callable[[Path], Encoder] | None = None  # such as load_encoder; without, torch serves it
 
     def __post_init__(self) -> None:
-        if self.n_pairs < SupervisedContrastive.min_batch:
-            raise InvalidInput(f"n_pairs is {self.n_pairs}; expected at least 2 pairs to train on")
+        if self.max_pairs < SupervisedContrastive.min_batch or self.n_rounds < 1:
+            raise InvalidInput(
+                f"max_pairs is {self.max_pairs} and n_rounds {self.n_rounds}; expected at least 2 pairs and "
+                "a round"
+            )
         self._objective(), self._config()  # refuse what they refuse now, and not after the data is read
 
     def __call__(self, encoder: Encoder, texts: list[str], classes: Classes) -> Encoder:
         """An encoder with the same settings whose vectors tell the classes apart better."""
         _check_partners(texts, classes)
-        first, second = sample_pairs(classes, self.n_pairs, self.seed)
+        n_pairs = min(self.max_pairs, self.n_rounds * len(texts))
+        first, second = sample_pairs(classes, n_pairs, self.seed)
         examples = Examples(
             "classified pairs",
             {"first": [texts[row] for row in first], "second": [texts[row] for row in second]},

@@ -18,7 +18,7 @@ from gemel.train.few_shot import ContrastiveTuner, SupervisedContrastive, sample
 NOISE = [text.replace("dog", "").replace("cat", "") for text in sentences(80, seed=1, max_words=9)]
 TEXTS = [f"{text} {'dog' if row % 2 else 'cat'}" for row, text in enumerate(NOISE)]
 LABELS = ["dogs" if row % 2 else "cats" for row in range(80)]
-TUNER = ContrastiveTuner(n_pairs=640, batch_size=16, learning_rate=2e-3, seed=3)
+TUNER = ContrastiveTuner(max_pairs=640, batch_size=16, learning_rate=2e-3, seed=3)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_tuned_vectors_tell_apart_what_frozen_ones_do_not_and_do_so_again(tiny_b
 def test_a_tuned_classifier_is_saved_with_its_encoder_and_served_by_the_engine(
     tiny_bert: Path, tmp_path: Path
 ) -> None:
-    tuner = ContrastiveTuner(n_pairs=64, batch_size=16, learning_rate=3e-3, open_folder=load_encoder)
+    tuner = ContrastiveTuner(max_pairs=64, batch_size=16, learning_rate=3e-3, open_folder=load_encoder)
     given = load_encoder(tiny_bert, on_truncate="chunk")
     tuned = FewShotClassifier(given, tune=tuner).fit(TEXTS, LABELS)
     assert (tuned.encoder_.engine, tuned.encoder_.on_truncate) == ("native", "chunk")  # type: ignore[attr-defined]
@@ -96,7 +96,7 @@ def test_the_run_is_kept_where_it_is_asked_for_and_else_goes_with_the_encoder(
     tiny_bert: Path, tmp_path: Path
 ) -> None:
     classes = np.arange(80) % 2
-    settings = {"n_pairs": 32, "batch_size": 16}
+    settings = {"max_pairs": 32, "batch_size": 16}
     kept = ContrastiveTuner(**settings, output=tmp_path / "run")(load_trainable(tiny_bert), TEXTS, classes)
     assert (tmp_path / "run" / "metrics.jsonl").is_file()
     assert kept.folder.path == tmp_path / "run" / "model"  # type: ignore[attr-defined]
@@ -114,7 +114,7 @@ def test_what_cannot_be_tuned_is_named(tiny_bert: Path) -> None:
         ContrastiveTuner()(load_encoder(tiny_bert), ["a dog", "a cat", "cats"], np.array([0, 1, 1]))
     with pytest.raises(InvalidInput, match="a ToyEncoder has no transformer to tune"):
         ContrastiveTuner()(ToyEncoder(), ["a", "b", "c", "d"], np.array([0, 0, 1, 1]))
-    with pytest.raises(InvalidInput, match="n_pairs is 1; expected at least 2 pairs"):
-        ContrastiveTuner(n_pairs=1)
+    with pytest.raises(InvalidInput, match="max_pairs is 1 and n_rounds 16; expected at least 2 pairs"):
+        ContrastiveTuner(max_pairs=1)
     with pytest.raises(InvalidInput, match="temperature is 0; expected more than 0"):
         ContrastiveTuner(temperature=0)
