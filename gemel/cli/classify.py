@@ -249,7 +249,12 @@ def _is_file(name: str) -> bool:
     """Whether a name is that of a file, or can only be meant as one that is not there."""
     from gemel.data.tables import split_suffixes
 
-    return (split_suffixes(name)[0] in INPUT_FORMATS and " " not in name) or Path(name).is_file()
+    if split_suffixes(name)[0] in INPUT_FORMATS and " " not in name:
+        return True
+    try:
+        return Path(name).is_file()
+    except OSError:  # a text can be longer than any name
+        return False
 
 
 def _compute(choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,14 +287,19 @@ def _write(
         ResultWriter(output, {**columns, **every.columns}, overwrite=choices["overwrite"]) as writer,
         progress_bar(n_rows, "classify", None if shows else False) as bar,
     ):
-        while window := list(islice(remaining, AT_ONCE)):
-            shares = probabilities([record.text for record in window])
-            best = shares.argmax(axis=1)
-            writer.write(
-                (*record, labels[place], round(float(row[place]), 6), *every.of(row))
-                for record, place, row in zip(window, best.tolist(), shares, strict=True)
-            )
-            bar.update(len(window))
+        try:
+            while window := list(islice(remaining, AT_ONCE)):
+                shares = probabilities([record.text for record in window])
+                best = shares.argmax(axis=1).tolist()
+                writer.write(
+                    (*record, labels[place], round(float(row[place]), 6), *every.of(row))
+                    for record, place, row in zip(window, best, shares, strict=True)
+                )
+                bar.update(len(window))
+        except KeyboardInterrupt:
+            if writer.kept:
+                click.echo(f"gemel: {writer.kept}", err=True)
+            raise
 
 
 class _ScoreColumns:

@@ -102,6 +102,31 @@ def test_standard_input_is_classified(tiny_bert: Path) -> None:
     assert [line["id"] for line in lines_of(result)] == [0, 1]
 
 
+def test_a_text_is_a_text_however_long_it_is(tiny_bert: Path) -> None:
+    text = "the dog sleeps " * 1_000
+    (line,) = lines_of(call("classify", "--labels", LABELS, "-m", tiny_bert, "--on-truncate", "chunk", text))
+    assert line["text"] == text
+
+
+def test_an_interrupt_keeps_the_rows_before_it(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gemel.cli.classify.AT_ONCE", 2)
+    encode = ZeroShotClassifier.probabilities
+
+    def interrupted(classifier: ZeroShotClassifier, texts: list[str]) -> Any:
+        if texts == TEXTS[2:]:
+            raise KeyboardInterrupt
+        return encode(classifier, texts)
+
+    monkeypatch.setattr(ZeroShotClassifier, "probabilities", interrupted)
+    arguments = ["classify", "--labels", LABELS, "-m", tiny_bert, *TEXTS, "-o", tmp_path / "out.jsonl"]
+    with pytest.raises(click.exceptions.Abort):
+        call(*arguments)
+    assert not (tmp_path / "out.jsonl").exists()
+    assert len((tmp_path / "out.jsonl.partial").read_text().splitlines()) == 2
+
+
 def test_what_was_learnt_is_saved_and_used(tiny_bert: Path, examples: Path, tmp_path: Path) -> None:
     (report,) = lines_of(call("classify", "--fit", examples, "-m", tiny_bert, "-o", tmp_path / "c"))
     assert (report["examples"], report["classes"]) == (24, 2)
