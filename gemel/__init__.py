@@ -21,13 +21,21 @@ if TYPE_CHECKING:
         UnknownWordsWarning,
         WriteFailed,
     )
-    from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
+    from gemel.loading import (
+        load_classifier,
+        load_encoder,
+        load_pair_classifier,
+        load_reranker,
+        load_trainable,
+    )
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import communities
     from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
     from gemel.tasks.dedupe import dedupe
+    from gemel.tasks.few_shot import FewShotClassifier
     from gemel.tasks.mine import mine
+    from gemel.tasks.zero_shot import ZeroShotClassifier
 
 __version__ = VERSION
 
@@ -35,6 +43,7 @@ __version__ = VERSION
 _HOMES = {
     "Corpus": "tasks.corpus",
     "Encoder": "contracts",
+    "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
     "Hits": "contracts",
     "InvalidInput": "errors",
@@ -48,6 +57,7 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "ZeroShotClassifier": "tasks.zero_shot",
     "calibrate": "tasks.calibrate",
     "communities": "tasks.cluster",
     "cosine": "similarity",
@@ -55,6 +65,7 @@ _HOMES = {
     "dot": "similarity",
     "euclidean": "similarity",
     "load_calibration": "tasks.calibrate",
+    "load_classifier": "loading",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
@@ -70,6 +81,7 @@ _HOMES = {
 __all__ = [
     "Corpus",
     "Encoder",
+    "FewShotClassifier",
     "GemelError",
     "Hits",
     "InvalidInput",
@@ -83,6 +95,7 @@ __all__ = [
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",
+    "ZeroShotClassifier",
     "__version__",
     "calibrate",
     "communities",
@@ -91,6 +104,7 @@ __all__ = [
     "dot",
     "euclidean",
     "load_calibration",
+    "load_classifier",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",

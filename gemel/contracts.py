@@ -54,12 +54,14 @@ class Hits:
         return len(self.ids)
 
 
-def checked_texts(texts: Any) -> list[str]:
-    """The texts as a list, or a sentence that names the first thing among them that is none."""
+def checked_texts(texts: Any, fix: str = "use encode_one(text), or encode([text])") -> list[str]:
+    """The texts as a list, or a sentence that names the first thing among them that is none.
+
+    `fix` says what to do where one text was given instead of several.
+    """
     if isinstance(texts, str | bytes):
         raise InvalidInput(
-            f"a sequence of texts was expected and one {type(texts).__name__} was given; "
-            "use encode_one(text), or encode([text])"
+            f"a sequence of texts was expected and one {type(texts).__name__} was given; {fix}"
         )
     if isinstance(texts, Mapping | set | frozenset) or not isinstance(texts, Iterable):
         raise InvalidInput(f"a sequence of texts was expected and a {type(texts).__name__} was given")

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from gemel.checkpoint import (
     ModelFolder,
     is_static_folder,
+    read_classifier_folder,
     read_encoder_folder,
     read_head,
     read_reranker_folder,
 )
-from gemel.contracts import OnTruncate
+from gemel.contracts import Encoder, OnTruncate, checked_on_truncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gemel.model import SentenceEncoder
     from gemel.pair_scorer import PairScorer
     from gemel.tasks.classify import PairClassifier
+    from gemel.tasks.few_shot import FewShotClassifier
     from gemel.text_encoder import TextEncoder
 
 PRECISIONS = ("int8", "float32")
@@ -231,6 +233,32 @@ def load_pair_classifier(
 
     encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
     return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
+
+
+def load_classifier(
+    folder: str | Path,
+    *,
+    encoder: Encoder | None = None,
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+) -> FewShotClassifier:
+    """The classifier that `FewShotClassifier.save` has left in a folder, on its encoder or on the given one,
+    which must be the same."""
+    from gemel.tasks.few_shot import FewShotClassifier
+
+    found = read_classifier_folder(folder)
+    if encoder is None:
+        name = found.encoder_folder or found.encoder.name
+        if name is None:
+            raise InvalidModel(
+                f"{found.path} knows its encoder by the fingerprint {found.encoder.fingerprint} alone; "
+                "give it as encoder="
+            )
+        policy = checked_on_truncate(found.encoder.on_truncate)
+        encoder = load_encoder(name, precision=precision, device=device, threads=threads, on_truncate=policy)
+        encoder = encoder if found.encoder.prompt is None else encoder.with_prompt(found.encoder.prompt)
+    return FewShotClassifier.from_folder(found, encoder)
 
 
 def resolve(

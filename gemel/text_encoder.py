@@ -163,6 +163,11 @@ class FolderEncoder(TextEncoder):
         """The text that stands before every input; often none."""
         return self.spec.prompt_text(self._prompt_name)
 
+    @property
+    def prompt_name(self) -> str | None:
+        """Which of the model's prompts was chosen; None is the model's own choice."""
+        return self._prompt_name
+
     def with_prompt(self: Folder, name: str) -> Folder:
         """The same encoder with one of the model's prompts before every text."""
         self.spec.prompt_text(name)

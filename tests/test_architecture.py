@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "encoders": {"checkpoint", "tokens", "text_encoder", "data"},
     "loading": {"checkpoint", "engine", "encoders", "model", "tasks", "text_encoder", "pair_scorer"},
     "inventory": {"checkpoint", "encoders", "loading"},
-    "tasks": {"data"},
+    "tasks": {"checkpoint", "data"},
     "evaluate": {"data", "tasks"},
     "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder"},
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},

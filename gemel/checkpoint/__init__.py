@@ -1,5 +1,12 @@
 """The model folder: the only thing that training hands to serving."""
 
+from gemel.checkpoint.classifier import (
+    ClassifierFolder,
+    EncoderReference,
+    is_classifier_folder,
+    read_classifier_folder,
+    save_classifier_folder,
+)
 from gemel.checkpoint.dialects import OFFSET_POSITIONS
 from gemel.checkpoint.folder import (
     WORDPIECE_FAMILIES,
@@ -10,7 +17,7 @@ from gemel.checkpoint.folder import (
     read_reranker_folder,
 )
 from gemel.checkpoint.head import Head, read_head
-from gemel.checkpoint.saving import save_encoder_folder, save_reranker_folder, whole_folder
+from gemel.checkpoint.saving import check_free, save_encoder_folder, save_reranker_folder, whole_folder
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.static import StaticFolder, is_static_folder, read_static_folder, save_static_folder
 from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
@@ -19,7 +26,9 @@ __all__ = [
     "OFFSET_POSITIONS",
     "POOLING_MODES",
     "WORDPIECE_FAMILIES",
+    "ClassifierFolder",
     "Dense",
+    "EncoderReference",
     "EncoderSpec",
     "Head",
     "ModelFolder",
@@ -28,14 +37,18 @@ __all__ = [
     "RerankerFolder",
     "StaticFolder",
     "WeightFile",
+    "check_free",
+    "is_classifier_folder",
     "is_static_folder",
     "open_weights",
+    "read_classifier_folder",
     "read_encoder_folder",
     "read_head",
     "read_licence",
     "read_reranker_folder",
     "read_static_folder",
     "read_weights",
+    "save_classifier_folder",
     "save_encoder_folder",
     "save_reranker_folder",
     "save_static_folder",

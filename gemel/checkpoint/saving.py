@@ -41,8 +41,8 @@ TOKENIZER_FILE_NAMES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
-# One of these stands in everything that gemel may replace: a model folder or a training checkpoint.
-OWN_MARKS = ("modules.json", "config.json", "state.json")
+# One of these stands in everything that gemel may replace: a model, a classifier or a training checkpoint.
+OWN_MARKS = ("modules.json", "config.json", "state.json", "classifier.json")
 
 
 def save_encoder_folder(
@@ -101,7 +101,7 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
 
     folder: Path | None = None
     try:
-        _check_free(target, overwrite)
+        check_free(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
         (folder / UNFINISHED).touch()
@@ -119,7 +119,7 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_free(target: Path, overwrite: bool) -> None:
+def check_free(target: Path, overwrite: bool) -> None:
     """Refuse to replace what is not asked to be replaced, and what is not a model."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return

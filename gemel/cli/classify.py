@@ -1,61 +1,323 @@
-"""`gemel classify`: the classes of text pairs."""
+"""`gemel classify`: the classes of texts, by names or by examples, and of text pairs."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gemel.cli import options
+from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
+from gemel.progress import progress_bar
 
-PAIRS_AT_ONCE = 2_048
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from gemel.data.texts import TextRecord
+    from gemel.tasks.few_shot import Tune
+    from gemel.text_encoder import TextEncoder
+
+AT_ONCE = 2_048
+INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
+# way to classify -> the options that only it takes, with their values where they are not given
+OWN_OPTIONS: dict[str, dict[str, Any]] = {
+    "labels": {"template": (), "temperature": None},
+    "fit": {"label_column": None, "cost": None, "tune": False, "tune_pairs": None},
+    "nli": {"examples": None},
+}
 
 
 @click.command("classify")
-@click.argument("texts", nargs=-1, metavar="[A B]")
+@click.argument("inputs", nargs=-1, metavar="[INPUT]...")
+@click.option("--labels", metavar="A,B,...|FILE", help="Classify by these names of classes alone.")
 @click.option(
-    "--nli", is_flag=True, help="Entailment, neutral or contradiction, with the model's own classifier."
+    "--template",
+    multiple=True,
+    metavar="TEXT",
+    help='What to put each name into, such as "This text is about {}."; may be given several times.',
 )
+@click.option("--temperature", type=float, help="Lower is surer; the labels stay.  [default: 0.05]")
+@click.option("--fit", metavar="EXAMPLES", help="Learn from a file of texts with labels, and save to -o.")
+@click.option("--label-column", metavar="NAME", help="The column of EXAMPLES that holds the class.")
+@click.option("--cost", type=float, help="How much an example counts against plainness.  [default: 16]")
+@click.option("--tune", is_flag=True, help="Tune the encoder on the examples first: minutes, with torch.")
+@click.option("--tune-pairs", type=int, metavar="N", help="The most pairs to tune on.  [default: 4096]")
+@click.option("--nli", is_flag=True, help="Whether B follows from A, by the model's own classifier.")
+@click.option("--examples", metavar="FILE", help="Pairs for --nli: tsv, csv, jsonl or parquet.")
 @click.option(
-    "--examples", metavar="FILE", help="Pairs to classify: tsv, csv, jsonl or parquet, by column names."
+    "-o", "--output", metavar="PLACE", help="A .jsonl, .csv, .tsv or .parquet file; with --fit, a folder."
 )
+@click.option("--scores", is_flag=True, help="Write the score of every class, not only that of the best.")
+@click.option("--column", "--text-column", metavar="NAME", help="The column that holds the text.")
+@click.option("--id-column", metavar="NAME", help="The column that holds the id.  [default: the row number]")
 @click.option(
-    "-m", "--model", metavar="NAME", required=True, help="A model trained with the softmax objective."
+    "--input-format", type=click.Choice(INPUT_FORMATS), help="What INPUT is.  [default: by its name]"
 )
-@options.device
-def command(texts: tuple[str, ...], nli: bool, examples: str | None, model: str, device: str | None) -> None:
-    """Tell which class the pair A, B belongs to, or each pair of a file.
+@click.option("--overwrite", is_flag=True, help="Replace PLACE if it exists.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="NAME",
+    help="What --fit has saved; with --labels or --fit, an encoder; with --nli, a model of softmax.",
+)
+@options.on_truncate
+@options.compute
+def command(inputs: tuple[str, ...], **choices: Any) -> None:
+    """Tell the class of each INPUT: of texts, of a file of texts, or of - for standard input.
 
-    A model trained with the softmax objective on NLI data keeps its classifier: whether B follows from A
-    (entailment), contradicts it, or neither.
+    With --labels, a text gets the label that it is most like, and no examples are needed. With --fit, a
+    classifier learns from examples and is saved to a folder, which -m then names. A lone INPUT that is the
+    name of a file is that file.
 
     \b
     Examples:
+      gemel classify --labels sports,politics,science "The match ended in a draw."
+      gemel classify --labels sports,politics news.csv --column title -o classes.csv
+      gemel classify --fit examples.csv -o intents
+      gemel classify -m intents "Where is my card?"
       gemel classify --nli -m out/nli_softmax/model "A man eats." "Nobody is eating."
-      gemel classify --nli -m out/nli_softmax/model --examples pairs.tsv > classes.jsonl
     """
-    if not nli:
-        raise click.UsageError("say --nli: classifying pairs is the only way yet")
-    if (len(texts) == 2) == bool(examples):
-        raise InvalidInput("give two texts, or --examples FILE")
+    way = _way(choices)
+    with one_truncation_report():
+        {"labels": _by_names, "fit": _fit, "nli": _pairs, "model": _by_examples}[way](inputs, choices)
+
+
+def _way(choices: Mapping[str, Any]) -> str:
+    """Which of the ways to classify is asked for, and nothing besides that it does not take."""
+    given = [way for way in OWN_OPTIONS if choices[way]]
+    if len(given) > 1:
+        raise click.UsageError(f"--{given[0]} and --{given[1]} are two ways to classify; say one")
+    if not given and not choices["model"]:
+        raise click.UsageError(
+            "say --labels A,B,... to classify by names, --fit EXAMPLES to learn from examples, -m FOLDER for "
+            "what was learnt, or --nli for pairs"
+        )
+    way = given[0] if given else "model"
+    for other, own in OWN_OPTIONS.items():
+        for name, absent in own.items():
+            if other != way and choices[name] != absent:
+                raise click.UsageError(f"--{name.replace('_', '-')} goes with --{other}")
+    if way in ("model", "nli") and choices["on_truncate"] != "warn":
+        raise click.UsageError("--on-truncate goes with --labels or --fit, which keeps it with the classes")
+    if way == "nli" and not choices["model"]:
+        raise click.UsageError("--nli needs -m MODEL, one that was trained with the softmax objective")
+    if way == "fit" and not choices["output"]:
+        raise click.UsageError("--fit needs -o FOLDER, where the classifier goes")
+    return way
+
+
+def _by_names(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
+    from gemel.tasks.zero_shot import PLACE, TEMPERATURE, ZeroShotClassifier
+
+    labels = _read_labels(choices["labels"])
+    records, n_rows = _records(inputs, choices)
+    classifier = ZeroShotClassifier(
+        _encoder(choices),
+        labels,
+        template=choices["template"] or PLACE,
+        temperature=TEMPERATURE if choices["temperature"] is None else choices["temperature"],
+    )
+    _write(records, n_rows, classifier.labels, classifier.probabilities, choices)
+
+
+def _by_examples(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
+    from gemel.loading import load_classifier
+
+    records, n_rows = _records(inputs, choices)
+    classifier = load_classifier(choices["model"], **_compute(choices))
+    _write(records, n_rows, classifier.classes_.tolist(), classifier.predict_proba, choices)
+
+
+def _fit(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
+    from gemel.checkpoint import check_free
+    from gemel.data.labelled import read_labelled
+    from gemel.loading import DEFAULT_MODEL
+    from gemel.tasks.few_shot import COST, FewShotClassifier
+
+    if inputs:
+        raise click.UsageError("--fit only learns; classify with -m FOLDER afterwards")
+    name, output = choices["model"], Path(choices["output"]).expanduser()
+    check_free(output, choices["overwrite"])  # now, and not after minutes of tuning
+    began = time.perf_counter()
+    examples = read_labelled(choices["fit"], text=choices["column"], label=choices["label_column"])
+    labels = [examples.label_names[number] for number in examples.labels]
+    is_copied = choices["tune"] or (name is not None and Path(name).expanduser().is_dir())
+    with tempfile.TemporaryDirectory(prefix="gemel-tuned-") as folder:
+        classifier = FewShotClassifier(
+            _encoder(choices),
+            cost=COST if choices["cost"] is None else choices["cost"],
+            tune=_tuner(choices, Path(folder) / "run") if choices["tune"] else None,
+        ).fit(examples.texts, labels)
+        encoder_name = None if is_copied else name or DEFAULT_MODEL
+        classifier.save(output, encoder_name=encoder_name, overwrite=choices["overwrite"])
+        accuracy = classifier.score(examples.texts, labels)
+    line = {
+        "output": choices["output"],
+        "examples": len(examples),
+        "classes": len(classifier.classes_),
+        "training_accuracy": round(accuracy, 4),
+        "fingerprint": classifier.encoder_.fingerprint,
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    click.echo(json.dumps(line, ensure_ascii=False))
+
+
+def _tuner(choices: Mapping[str, Any], output: Path) -> Tune:
+    """What tunes on the examples, and opens the result as it will be opened later."""
+    from gemel.loading import load_encoder
+    from gemel.train.few_shot import ContrastiveTuner
+
+    most = ContrastiveTuner.max_pairs if choices["tune_pairs"] is None else choices["tune_pairs"]
+    return ContrastiveTuner(most, output=output, open_folder=partial(load_encoder, **_compute(choices)))
+
+
+def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
+    if (len(inputs) == 2) == bool(choices["examples"]):
+        raise InvalidInput("--nli needs two texts, or --examples FILE")
+    from gemel.data.results import ResultWriter
     from gemel.loading import load_pair_classifier
 
-    classifier = load_pair_classifier(model, device=device)
-    pairs = _pairs_of(examples) if examples else iter([(texts[0], texts[1])])
-    while batch := list(islice(pairs, PAIRS_AT_ONCE)):
-        for (first, second), shares in zip(batch, classifier.probabilities(batch), strict=True):
-            scores = {
-                name: round(float(share), 4) for name, share in zip(classifier.labels, shares, strict=True)
-            }
-            line = {"a": first, "b": second, "label": max(scores, key=scores.__getitem__), "scores": scores}
-            sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+    classifier = load_pair_classifier(choices["model"], **_compute(choices))
+    pairs = _pairs_of(choices["examples"]) if choices["examples"] else iter([(inputs[0], inputs[1])])
+    scores = _ScoreColumns(classifier.labels, choices["output"], digits=4)
+    columns = {"a": str, "b": str, "label": str, **scores.columns}
+    with ResultWriter(choices["output"], columns, overwrite=choices["overwrite"]) as writer:
+        while batch := list(islice(pairs, AT_ONCE)):
+            shares = classifier.probabilities(batch)
+            writer.write(
+                (*pair, classifier.labels[row.argmax()], *scores.of(row))
+                for pair, row in zip(batch, shares, strict=True)
+            )
 
 
 def _pairs_of(path: str) -> Iterator[tuple[str, str]]:
     from gemel.data.examples import read_examples
 
     return zip(*read_examples(path, kind="pairs").columns.values(), strict=True)
+
+
+# What is read ----------------------------------------------------------------------------------------
+
+
+def _read_labels(given: str) -> dict[str, list[str]] | list[str]:
+    """The classes of a list with commas, of a file with one a line, or of a table of labels and texts."""
+    if not _is_file(given):
+        return [name.strip() for name in given.split(",")]
+    from gemel.data.labelled import read_labelled
+    from gemel.data.tables import split_suffixes
+    from gemel.data.texts import TextSource
+
+    if split_suffixes(given)[0] == "txt":
+        return [record.text.strip() for record in TextSource(given).records() if record.text.strip()]
+    described = read_labelled(given)
+    texts: dict[str, list[str]] = {name: [] for name in described.label_names}
+    for text, number in zip(described.texts, described.labels, strict=True):
+        texts[described.label_names[number]].append(text)
+    return texts
+
+
+def _records(inputs: Sequence[str], choices: Mapping[str, Any]) -> tuple[Iterable[TextRecord], int | None]:
+    """The texts to classify, and how many there are where that can be known."""
+    from gemel.data.texts import TextRecord, TextSource
+
+    if not inputs:
+        raise click.UsageError("give a text, several, a file of texts, or - for standard input")
+    if len(inputs) == 1 and (inputs[0] == "-" or choices["input_format"] or _is_file(inputs[0])):
+        source = TextSource(
+            inputs[0],
+            format=choices["input_format"],
+            column=choices["column"] or "text",
+            id_column=choices["id_column"],
+        )
+        return source.records(), source.count_rows()  # a flaw is told before a model is loaded
+    if choices["column"] or choices["id_column"] or choices["input_format"]:
+        raise click.UsageError("--column, --id-column and --input-format go with a file")
+    return [TextRecord(row, text) for row, text in enumerate(inputs)], len(inputs)
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is that of a file, or can only be meant as one that is not there."""
+    from gemel.data.tables import split_suffixes
+
+    if split_suffixes(name)[0] in INPUT_FORMATS and " " not in name:
+        return True
+    try:
+        return Path(name).is_file()
+    except OSError:  # a text can be longer than any name
+        return False
+
+
+def _compute(choices: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: choices[name] for name in ("device", "precision", "threads")}
+
+
+def _encoder(choices: Mapping[str, Any]) -> TextEncoder:
+    from gemel.loading import load_encoder
+
+    return load_encoder(choices["model"], on_truncate=choices["on_truncate"], **_compute(choices))
+
+
+# What is written -------------------------------------------------------------------------------------
+
+
+def _write(
+    records: Iterable[TextRecord],
+    n_rows: int | None,
+    labels: Sequence[str] | Sequence[int],
+    probabilities: Callable[[list[str]], npt.NDArray[np.floating[Any]]],
+    choices: Mapping[str, Any],
+) -> None:
+    from gemel.data.results import ResultWriter
+
+    output, remaining = choices["output"], iter(records)
+    every = _ScoreColumns(labels if choices["scores"] else (), output)
+    columns = {"id": str if choices["id_column"] else int, "text": str, "label": str, "score": float}
+    shows = sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
+    with (
+        ResultWriter(output, {**columns, **every.columns}, overwrite=choices["overwrite"]) as writer,
+        progress_bar(n_rows, "classify", None if shows else False) as bar,
+    ):
+        try:
+            while window := list(islice(remaining, AT_ONCE)):
+                shares = probabilities([record.text for record in window])
+                best = shares.argmax(axis=1).tolist()
+                writer.write(
+                    (*record, labels[place], round(float(row[place]), 6), *every.of(row))
+                    for record, place, row in zip(window, best, shares, strict=True)
+                )
+                bar.update(len(window))
+        except KeyboardInterrupt:
+            if writer.kept:
+                click.echo(f"gemel: {writer.kept}", err=True)
+            raise
+
+
+class _ScoreColumns:
+    """The scores of all classes: an object in JSON lines, a column a class elsewhere; none without labels."""
+
+    def __init__(self, labels: Sequence[str] | Sequence[int], output: str | None, *, digits: int = 6) -> None:
+        from gemel.data.results import format_of_results
+
+        self._labels, self._digits = [str(label) for label in labels], digits
+        self._is_object = output in (None, "-") or format_of_results(str(output))[0] == "jsonl"
+        self.columns: dict[str, type] = {f"score_{label}": float for label in self._labels}
+        if labels and self._is_object:
+            self.columns = {"scores": dict}
+
+    def of(self, shares: npt.NDArray[np.floating[Any]]) -> list[Any]:
+        """What stands in these columns for a row of probabilities."""
+        scores = {
+            label: round(float(share), self._digits)
+            for label, share in zip(self._labels, shares, strict=False)
+        }
+        return [scores] if self._is_object and scores else list(scores.values())

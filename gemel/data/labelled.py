@@ -88,7 +88,7 @@ def _chosen(
         wanted = ", ".join(missing) or f"one of {', '.join(usual)}"
         raise InvalidInput(
             f"{table.name} has the columns {', '.join(found) or 'none'}; expected {wanted}: "
-            f"name the column of the {role} with {role}="
+            f"name the column of the {role} with {role}= or --{role}-column"
         )
     return chosen
 

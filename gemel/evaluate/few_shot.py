@@ -11,8 +11,8 @@ from gemel.contracts import Encoder
 from gemel.data.labelled import LabelledTexts
 from gemel.errors import InvalidInput
 from gemel.evaluate.encoded import EncodedTexts
-from gemel.evaluate.logistic import Design, Labels, fit_logistic
 from gemel.evaluate.scores import Scores, engine_of
+from gemel.tasks.logistic import Design, Labels, fit_logistic
 
 SHOTS = (8, 16, 64)
 COST = 1.0  # scikit-learn's default, as there is nothing to choose it by

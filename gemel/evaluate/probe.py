@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from gemel.contracts import Vectors
 from gemel.evaluate.folds import stratified_folds
-from gemel.evaluate.logistic import Design, Labels, fit_logistic
+from gemel.tasks.logistic import Design, Labels, fit_logistic
 
 SEED = 1111
 N_FOLDS = 10

@@ -22,7 +22,6 @@ from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.data.places import data_folder, find_file, hash_of
 from gemel.errors import InvalidInput
 from gemel.evaluate.encoded import EncodedTexts
-from gemel.evaluate.logistic import Labels
 from gemel.evaluate.probe import (
     N_FOLDS,
     SEED,
@@ -34,6 +33,7 @@ from gemel.evaluate.probe import (
     probe_in_rings,
 )
 from gemel.evaluate.scores import Scores, engine_of
+from gemel.tasks.logistic import Labels
 
 PRIMARY = "accuracy"
 Split = LabelledTexts | Examples

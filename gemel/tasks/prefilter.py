@@ -70,8 +70,8 @@ def measure_prefilter(
     if len(scores) < FEWEST_PAIRS:
         raise InvalidInput(
             f"{len(texts):,} texts have {len(scores)} pairs that score at least {at_least:g}; expected "
-            f"{FEWEST_PAIRS} or more to measure on: give more texts or a lower score, or set the quick encoder's "
-            "own (--prefilter-at-least)"
+            f"{FEWEST_PAIRS} or more to measure on: give more texts or a lower score, or set the score of "
+            "the quick encoder yourself (--prefilter-at-least)"
         )
     # The highest score that leaves enough at or above it; a hair lower, so that rounding loses none.
     n_lost = int(np.floor((1 - recall) * len(scores) + 1e-9))

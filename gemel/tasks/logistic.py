@@ -47,6 +47,15 @@ class LinearClassifier:
         """The likeliest class of each vector."""
         return _decide(vectors @ self.weights + self.intercepts)
 
+    def probabilities(self, vectors: Vectors) -> _Doubles:
+        """How likely each class is for each vector (n, classes); rows add up to 1."""
+        logits = vectors @ self.weights + self.intercepts
+        if logits.shape[1] == 1:
+            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+        shares: _Doubles = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
+
 
 class Design:
     """Vectors made ready for any number of fits: centred, and turned onto their principal axes."""

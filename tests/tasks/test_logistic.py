@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from gemel.errors import InvalidInput
-from gemel.evaluate.logistic import Design, fit_logistic
+from gemel.tasks.logistic import Design, fit_logistic
 
 COSTS = [0.25, 1.0, 32.0]
 
@@ -132,6 +132,6 @@ def test_bad_input_is_named_in_a_sentence(
 
 def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, labels = noisy_classes(100, 4, 2)
-    monkeypatch.setattr("gemel.evaluate.logistic.MAX_STEPS", 1)
+    monkeypatch.setattr("gemel.tasks.logistic.MAX_STEPS", 1)
     with pytest.raises(InvalidInput, match="C = 32 has not converged in 1 steps, on vectors of length up to"):
         fit_logistic(Design(vectors), labels, [32])
