@@ -51,7 +51,7 @@ def test_the_commands_of_the_readme_run(code: str, tmp_path: Path) -> None:
 
 
 def test_the_readme_has_code_to_run() -> None:
-    assert len(code_blocks("python")) == 2
+    assert len(code_blocks("python")) == 3
     assert len(code_blocks("bash")) == 1
 
 
