@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
-    from gemel.tasks.cluster import communities
+    from gemel.tasks.communities import communities
 
 __version__ = VERSION
 
@@ -43,7 +43,7 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
-    "communities": "tasks.cluster",
+    "communities": "tasks.communities",
     "cosine": "similarity",
     "dot": "similarity",
     "euclidean": "similarity",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemel import similarity
 from gemel.errors import InvalidInput
 from gemel.similarity import pairwise
-from gemel.tasks.cluster import communities
+from gemel.tasks import communities as module
+from gemel.tasks.communities import communities
 
 Array = npt.NDArray[Any]
 
@@ -93,16 +93,18 @@ def test_no_rows_have_no_groups() -> None:
     dim=st.integers(1, 5),
     threshold=st.sampled_from([-1, 0, 0.5, 0.75, 0.9, 1]),
     min_size=st.integers(1, 5),
-    block_rows=st.sampled_from([1, 4, 1024]),
+    max_pairs=st.sampled_from([0, 10, 100_000]),
+    pairs_at_once=st.sampled_from([1, 20, 100_000]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_each_group_is_the_largest_that_remains(
-    seed: int, n: int, dim: int, threshold: float, min_size: int, block_rows: int
+    seed: int, n: int, dim: int, threshold: float, min_size: int, max_pairs: int, pairs_at_once: int
 ) -> None:
     # Small whole numbers: many copies, ties and rows of zeros.
     vectors = np.random.default_rng(seed).integers(-2, 3, (n, dim)).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "_BLOCK_ROWS", block_rows)
+        patch.setattr(module, "MAX_PAIRS", max_pairs)
+        patch.setattr(module, "PAIRS_AT_ONCE", pairs_at_once)
         groups = as_lists(communities(vectors, threshold=threshold, min_size=min_size))
     assert groups == naive_communities(vectors, threshold, min_size)
 
