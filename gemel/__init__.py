@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.tasks.cluster import cluster
+    from gemel.tasks.clustering import Clustering
     from gemel.tasks.communities import communities
+    from gemel.tasks.suggestion import suggest_threshold
 
 __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Clustering": "tasks.clustering",
     "Encoder": "contracts",
     "GemelError": "errors",
     "Hits": "contracts",
@@ -43,6 +47,7 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "cluster": "tasks.cluster",
     "communities": "tasks.communities",
     "cosine": "similarity",
     "dot": "similarity",
@@ -52,11 +57,13 @@ _HOMES = {
     "load_reranker": "loading",
     "load_trainable": "loading",
     "manhattan": "similarity",
+    "suggest_threshold": "tasks.suggestion",
     "top_k": "similarity",
     "top_pairs": "similarity",
 }
 
 __all__ = [
+    "Clustering",
     "Encoder",
     "GemelError",
     "Hits",
@@ -72,6 +79,7 @@ __all__ = [
     "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
+    "cluster",
     "communities",
     "cosine",
     "dot",
@@ -81,6 +89,7 @@ __all__ = [
     "load_reranker",
     "load_trainable",
     "manhattan",
+    "suggest_threshold",
     "top_k",
     "top_pairs",
 ]

@@ -18,7 +18,7 @@ from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import Neighbours, Pairs, normalise, pairwise
 from gemel.tasks.corpus import OnProgress
-from gemel.tasks.distinct import Distinct, distinct
+from gemel.tasks.distinct import Distinct, distinct, has_length
 from gemel.tasks.pair_stream import pairs_above
 from gemel.tasks.thresholds import checked_threshold
 
@@ -26,7 +26,6 @@ Rows = npt.NDArray[np.int64]
 
 MAX_PAIRS = 100_000_000  # kept in memory, at 16 bytes each while the graph is made and 8 then
 PAIRS_AT_ONCE = 1_000_000
-_BLOCK_ROWS = 4_096
 
 
 def communities(
@@ -89,7 +88,7 @@ class _Stars:
         self.rows, self.weights, self.threshold = rows, weights, threshold
         self.is_free = np.ones(len(rows), np.bool_)
         # A row of zeros is not even like itself.
-        self.sizes = np.where(_has_length(rows) | (threshold <= 0), weights, 0)
+        self.sizes = np.where(has_length(rows) | (threshold <= 0), weights, 0)
         self.degrees = np.zeros(len(rows), np.int64)  # neighbours that are free, itself not counted
         self._kept = self._gather(on_progress)
 
@@ -184,11 +183,3 @@ def _joined(blocks: list[Pairs]) -> Pairs:
         return blocks[0]
     columns = ([getattr(block, name) for block in blocks] for name in ("first", "second", "scores"))
     return Pairs(*map(np.concatenate, columns))
-
-
-def _has_length(rows: Vectors) -> npt.NDArray[np.bool_]:
-    has_length = np.empty(len(rows), np.bool_)
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        part = slice(start, start + _BLOCK_ROWS)
-        has_length[part] = (rows[part] != 0).any(axis=1)
-    return has_length

@@ -63,3 +63,12 @@ def _hashes(vectors: Vectors) -> npt.NDArray[np.uint64]:
         # The upper bits of small whole numbers differ only: they are brought down before they are weighed.
         hashes[start : start + len(block)] = ((bits ^ (bits >> np.uint64(16))) * weights).sum(axis=1)
     return hashes
+
+
+def has_length(rows: Vectors) -> npt.NDArray[np.bool_]:
+    """Which rows are not all zeros (n,)."""
+    found = np.empty(len(rows), np.bool_)
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        part = slice(start, start + _BLOCK_ROWS)
+        found[part] = (rows[part] != 0).any(axis=1)
+    return found
