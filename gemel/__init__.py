@@ -23,9 +23,13 @@ if TYPE_CHECKING:
     )
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import cluster
     from gemel.tasks.clustering import Clustering
     from gemel.tasks.communities import communities
+    from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
+    from gemel.tasks.dedupe import dedupe
+    from gemel.tasks.mine import mine
     from gemel.tasks.suggestion import suggest_threshold
 
 __version__ = VERSION
@@ -33,6 +37,7 @@ __version__ = VERSION
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
     "Clustering": "tasks.clustering",
+    "Corpus": "tasks.corpus",
     "Encoder": "contracts",
     "GemelError": "errors",
     "Hits": "contracts",
@@ -47,16 +52,22 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "calibrate": "tasks.calibrate",
     "cluster": "tasks.cluster",
     "communities": "tasks.communities",
     "cosine": "similarity",
+    "dedupe": "tasks.dedupe",
     "dot": "similarity",
     "euclidean": "similarity",
+    "load_calibration": "tasks.calibrate",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
     "load_trainable": "loading",
+    "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
+    "mine": "tasks.mine",
+    "read_corpus": "tasks.corpus",
     "suggest_threshold": "tasks.suggestion",
     "top_k": "similarity",
     "top_pairs": "similarity",
@@ -64,6 +75,7 @@ _HOMES = {
 
 __all__ = [
     "Clustering",
+    "Corpus",
     "Encoder",
     "GemelError",
     "Hits",
@@ -79,16 +91,22 @@ __all__ = [
     "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
+    "calibrate",
     "cluster",
     "communities",
     "cosine",
+    "dedupe",
     "dot",
     "euclidean",
+    "load_calibration",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",
     "load_trainable",
+    "make_corpus",
     "manhattan",
+    "mine",
+    "read_corpus",
     "suggest_threshold",
     "top_k",
     "top_pairs",

@@ -30,6 +30,11 @@ _EXPECTED = "expected .jsonl, .csv or .tsv (each also with .gz) or .parquet"
 _NO_LINE_BREAKS = str.maketrans("\t\n\r", "   ")
 
 
+def id_type(ids: Iterable[int | str]) -> type:
+    """The type of a column of ids: int where all are, else str."""
+    return int if all(type(id_) is int and abs(id_) < 1 << 63 for id_ in ids) else str
+
+
 def format_of_results(output: str | os.PathLike[str]) -> tuple[str, str]:
     """The format and the compression that a file name asks for: `a.csv.gz` gives `("csv", "gz")`."""
     kind, compression = split_suffixes(Path(output).name)
@@ -39,6 +44,17 @@ def format_of_results(output: str | os.PathLike[str]) -> tuple[str, str]:
     if kind == "parquet" and compression:
         raise InvalidInput(f"{os.fspath(output)}: parquet compresses by itself; leave out .{compression}")
     return kind, compression
+
+
+def check_output(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Refuse a file that cannot be written, before the work and not after it."""
+    file = Path(path)
+    if file.is_dir() or not file.parent.is_dir():
+        raise InvalidInput(f"cannot write {file}: expected a file name in a folder that exists")
+    if file.exists() and not overwrite:
+        raise InvalidInput(f"{file} exists already; name another file, or replace it with --overwrite")
+    if not os.access(file.parent, os.W_OK):
+        raise InvalidInput(f"cannot write {file}: its folder takes no new files; name another folder")
 
 
 class ResultWriter:
@@ -56,7 +72,7 @@ class ResultWriter:
             return
         kind, compression = format_of_results(output)
         if kind == "parquet":
-            _import_pyarrow()
+            import_pyarrow()
         self._file = self._files.enter_context(OutputFile(output, overwrite=overwrite))
         if kind == "parquet":
             rows = _ParquetRows(self._file, self.columns)
@@ -112,17 +128,9 @@ class OutputFile:
         self.n_rows = 0
         self.keeps_parts = True  # whether a file that was broken off can be read
         self._n_bytes = 0
-        self._check(overwrite)
+        check_output(self.path, overwrite=overwrite)
         with self.writing():
             self._file = self.partial.open("wb", buffering=0)
-
-    def _check(self, overwrite: bool) -> None:
-        if self.path.is_dir() or not self.path.parent.is_dir():
-            raise InvalidInput(f"cannot write {self.path}: expected a file name in a folder that exists")
-        if self.path.exists() and not overwrite:
-            raise InvalidInput(
-                f"{self.path} exists already; name another file, or replace it with --overwrite"
-            )
 
     @property
     def kept(self) -> str:
@@ -216,20 +224,22 @@ class _TextRows:
         self._file, self._columns, self._lines = file, columns, _TEXT_FORMATS[kind]
         self._compression = compression
         if kind != "jsonl":
-            file.append(self._packed(self._lines(columns, [columns])), 0)
+            file.append(packed(self._lines(columns, [columns]), compression), 0)
 
     def append(self, rows: list[Values]) -> None:
         """Write a block of rows."""
-        self._file.append(self._packed(self._lines(self._columns, rows)), len(rows))
+        self._file.append(packed(self._lines(self._columns, rows), self._compression), len(rows))
 
-    def _packed(self, text: str) -> bytes:
-        # Each block is a gzip member of its own, so that a file that was broken off can be read.
-        return gzip.compress(text.encode(), 6, mtime=0) if self._compression else text.encode()
+
+def packed(text: str, compression: str) -> bytes:
+    """The bytes of some lines, compressed or not."""
+    # Each block is a gzip member of its own, so that a file that was broken off can be read.
+    return gzip.compress(text.encode(), 6, mtime=0) if compression else text.encode()
 
 
 class _ParquetRows:
     def __init__(self, file: OutputFile, columns: Columns) -> None:
-        pyarrow = _import_pyarrow()
+        pyarrow = import_pyarrow()
         types = {
             str: pyarrow.string(),
             int: pyarrow.int64(),
@@ -240,7 +250,7 @@ class _ParquetRows:
         self._schema = pyarrow.schema([(name, types[kind]) for name, kind in columns.items()])
         self._batch = pyarrow.record_batch
         file.keeps_parts = False  # its table of contents comes last
-        self._sink = _Sink(file)
+        self._sink = ParquetSink(file)
         self._writer = pyarrow.parquet.ParquetWriter(self._sink, self._schema)
 
     def append(self, rows: list[Values]) -> None:
@@ -258,7 +268,7 @@ class _ParquetRows:
         self._file.keeps_parts = not self._sink.is_torn
 
 
-class _Sink(io.RawIOBase):
+class ParquetSink(io.RawIOBase):
     """What pyarrow writes to: it asks for no count and would take a short write for a whole one."""
 
     def __init__(self, file: OutputFile) -> None:
@@ -276,7 +286,8 @@ class _Sink(io.RawIOBase):
         return len(data)
 
 
-def _import_pyarrow() -> Any:
+def import_pyarrow() -> Any:
+    """pyarrow with its parquet, or what to install."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -39,6 +39,16 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def check_ids_differ(self) -> None:
+        """Refuse an id that two rows have, where results have to say which row is meant."""
+        first: dict[Id, int] = {}
+        for row, id_ in enumerate(self.ids):
+            if first.setdefault(id_, row) != row:
+                raise InvalidInput(
+                    f"rows {first[id_]:,} and {row:,} of {self.name} both have the id {id_!r}; expected ids "
+                    "that differ: name another column, or leave out --id-column"
+                )
+
 
 def make_corpus(
     texts: Sequence[str],

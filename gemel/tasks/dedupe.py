@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Reranker, Vectors
+from gemel.data.results import Values, id_type
 from gemel.errors import InvalidInput
 from gemel.similarity import Pairs, pairwise
+from gemel.tasks.calibrate import Calibration
 from gemel.tasks.components import Components
 from gemel.tasks.corpus import Corpus, OnProgress
 from gemel.tasks.mine import PAIRS_AT_ONCE, chosen, scored_by
@@ -96,6 +98,29 @@ def dedupe(
             distinct = distinct[np.lexsort((distinct, -connections[distinct]))]
         keepers = _Stars(search, distinct).keepers
     return _attributed(corpus, keepers[repeated], repeated)
+
+
+def dropped_columns(corpus: Corpus, calibration: Calibration | None = None) -> dict[str, type]:
+    """The columns of the rows that say why a row was dropped, and their types."""
+    kind = id_type(corpus.ids)
+    more = {"probability": float} if calibration is not None else {}
+    return {"id": kind, "reason": str, "kept_id": kind, "score": float, **more, "text": str, "kept_text": str}
+
+
+def dropped_rows(
+    corpus: Corpus, duplicates: Duplicates, threshold: float, calibration: Calibration | None = None
+) -> Iterator[Values]:
+    """Why each row was dropped: an `exact` repeat, `similar`, or only `connected` to its keeper by others."""
+    for row in duplicates.dropped.tolist():
+        keeper, score = int(duplicates.keepers[row]), float(duplicates.scores[row])
+        reason = "similar" if np.float32(score) >= np.float32(threshold) else "connected"
+        figures: list[float | None] = [round(score, 6)]
+        if calibration is not None:
+            figures.append(round(float(calibration.probability(score)), 6))
+        if duplicates.is_repeat[row]:
+            reason, figures = "exact", [None] * len(figures)
+        texts = corpus.texts[row], corpus.texts[keeper]
+        yield [corpus.ids[row], reason, corpus.ids[keeper], *figures, *texts]
 
 
 def _repeated(texts: list[str], order: Rows, normalise: bool) -> Rows:

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Reranker, Vectors
+from gemel.data.results import Values, id_type
 from gemel.errors import InvalidInput
 from gemel.similarity import Pairs, top_k
+from gemel.tasks.calibrate import Calibration
 from gemel.tasks.corpus import Corpus, OnProgress
 from gemel.tasks.pair_stream import pairs_above, top_pairs
 from gemel.tasks.thresholds import checked_threshold
@@ -75,6 +77,33 @@ def confirm(
             scores = scored_by(reranker, texts)
             enough = scores >= at_least
             yield Pairs(first[enough], second[enough], block.scores[part][enough]), scores[enough]
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Rows of results: the ids and texts of pairs, their scores, and what else is known of them."""
+
+    corpus: Corpus
+    others: Corpus
+    calibration: Calibration | None = None
+    is_reranked: bool = False
+
+    @property
+    def columns(self) -> dict[str, type]:
+        """The columns of a row and their types."""
+        more = {"probability": float} if self.calibration is not None else {}
+        more |= {"rerank_score": float} if self.is_reranked else {}
+        ids = {"id_a": id_type(self.corpus.ids), "id_b": id_type(self.others.ids)}
+        return {**ids, "score": float, **more, "text_a": str, "text_b": str}
+
+    def of(self, pairs: Pairs, rerank_scores: npt.NDArray[np.float32] | None = None) -> Iterator[Values]:
+        """A row of values a pair."""
+        more = [] if self.calibration is None else [self.calibration.probability(pairs.scores)]
+        more += [] if rerank_scores is None else [rerank_scores.astype(np.float64)]
+        figures = np.stack([pairs.scores.astype(np.float64), *more], axis=1).round(6).tolist()
+        for i, j, values in zip(pairs.first.tolist(), pairs.second.tolist(), figures, strict=True):
+            texts = self.corpus.texts[i], self.others.texts[j]
+            yield [self.corpus.ids[i], self.others.ids[j], *values, *texts]
 
 
 def scored_by(reranker: Reranker, pairs: list[tuple[str, str]]) -> npt.NDArray[np.float32]:
