@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
-from gemel.similarity import normalise
+from gemel.similarity import normalise, pairs_above
 from gemel.tasks.clustering import NONE, Clustering, clustering_of
 from gemel.tasks.communities import communities, in_large_blocks
 from gemel.tasks.components import Components
@@ -21,7 +21,6 @@ from gemel.tasks.distinct import distinct, has_length
 from gemel.tasks.kmeans import kmeans
 from gemel.tasks.linkage import LINKAGES, agglomerative
 from gemel.tasks.minibatch import minibatch_kmeans
-from gemel.tasks.pair_stream import pairs_above
 from gemel.tasks.suggestion import suggest_threshold
 from gemel.tasks.thresholds import checked_threshold
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -16,10 +17,9 @@ import numpy.typing as npt
 
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
-from gemel.similarity import Neighbours, Pairs, normalise, pairwise
+from gemel.similarity import Neighbours, PackedRows, Pairs, normalise, pairs_above, pairwise
 from gemel.tasks.corpus import OnProgress
 from gemel.tasks.distinct import Distinct, distinct, has_length
-from gemel.tasks.pair_stream import pairs_above
 from gemel.tasks.thresholds import checked_threshold
 
 Rows = npt.NDArray[np.int64]
@@ -135,15 +135,24 @@ class _Stars:
 
     def _take(self, centre: int) -> Rows:
         """The free rows around a centre, which are then no longer free and nobody's neighbours."""
-        near = [pairs.second for pairs in pairs_above(self.rows[[centre]], self.threshold, others=self.rows)]
-        members = np.concatenate(near)
-        members = members[self.is_free[members]]
+        near: Rows = np.concatenate([pairs.second for pairs in self._near(np.array([centre]))])
+        members = near[self.is_free[near]]
         self.is_free[members] = False
-        for pairs in in_large_blocks(pairs_above(self.rows[members], self.threshold, others=self.rows)):
+        for pairs in in_large_blocks(self._near(members)):
             gone = members[pairs.first]
             differ = gone != pairs.second
             self._count(pairs.second[differ], self.weights[gone[differ]], -1)
         return members
+
+    def _near(self, rows: Rows) -> Iterator[Pairs]:
+        """Some rows, by their place among these, with whatever is similar enough to each."""
+        floor = float(np.float32(self.threshold))
+        found = PackedRows(self.rows[rows]).pairs_above(self._packed, floor)
+        return (Pairs(*columns) for columns in found)
+
+    @cached_property
+    def _packed(self) -> PackedRows:
+        return PackedRows(self.rows)
 
     def _popped(self, near: Neighbours, min_size: int) -> Iterator[tuple[int, Rows]]:
         free, weights = self.is_free, self.weights

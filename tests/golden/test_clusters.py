@@ -13,7 +13,7 @@ from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.evaluate.agreement import Agreement
 from gemel.similarity import normalise
 
-THRESHOLDS = (0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85)
+THRESHOLDS = (0.35, 0.45, 0.55, 0.65, 0.75, 0.85)
 
 
 @pytest.fixture(scope="module", params=["banking77/test.tsv", "search_snippets/all.tsv"])

@@ -7,7 +7,8 @@ import pytest
 
 from gemel import suggest_threshold
 from gemel.errors import InvalidInput
-from gemel.tasks.suggestion import Levels, sample_levels
+from gemel.tasks.histogram import SimilaritySample
+from gemel.tasks.suggestion import gap_below, linking
 
 
 def scores(*values: float) -> np.ndarray:
@@ -15,26 +16,29 @@ def scores(*values: float) -> np.ndarray:
 
 
 def test_as_many_neighbours_are_missed_as_random_pairs_reached() -> None:
-    # At 0.5 one of five neighbours is missed and two of ten pairs are reached: a fifth of both.
-    random = scores(0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.14, 0.5, 0.6)
-    levels = Levels(scores(0.4, 0.55, 0.7, 0.8, 0.9)[:, None], random)
-    assert 0.4 < levels.dividing() <= 0.5
+    # 21 rows at 0, 4, ... 80 degrees: neighbours are 4 degrees apart, pairs at most 80. Within 4 degrees are
+    # 40 of 420 ordered pairs, so any cosine below that of 4 degrees is reached by more pairs than missed.
+    turned = np.radians(np.arange(0, 81, 4))
+    rows = np.stack([np.cos(turned), np.sin(turned)], axis=1)
+    assert np.cos(np.radians(8)) < suggest_threshold(rows) <= round(float(np.cos(np.radians(4))), 3)
 
 
 def test_rows_are_linked_with_one_other_on_average() -> None:
     # Three rows and the three best of their links: the third is 0.7.
-    levels = Levels(np.array([[0.9, 0.8], [0.7, 0.2], [0.6, 0.1]], np.float32), scores(0, 0.1, 0.2))
-    assert levels.linking() == pytest.approx(0.7)
+    assert linking(scores(0.9, 0.8, 0.7, 0.2, 0.6, 0.1).reshape(3, 2)) == pytest.approx(0.7)
 
 
-def test_levels_are_those_of_the_rows() -> None:
-    turned = np.radians([0, 10, 30, 90])
-    rows = np.stack([np.cos(turned), np.sin(turned)], axis=1)
-    levels = sample_levels(rows, k=2)
-    expected = np.cos(np.radians([[10, 30], [10, 20], [20, 30], [60, 80]]))
-    np.testing.assert_allclose(levels.nearest, expected, atol=1e-6)
-    possible = np.cos(np.radians([10, 20, 30, 60, 80, 90]))
-    assert np.abs(levels.random[:, None] - possible).min(axis=1).max() < 1e-6
+def test_there_is_no_gap_where_pairs_grow_ever_fewer() -> None:
+    random = np.abs(np.random.default_rng(0).standard_normal(20_000)).astype(np.float32) / 5
+    nearest = scores(0.5, 0.6, 0.7, 0.8)
+    assert gap_below(SimilaritySample(random, nearest), 0.75) == 0.75
+
+
+def test_a_gap_below_many_related_pairs_is_found() -> None:
+    # Unrelated pairs end at 0.2, a tenth of all pairs is related and begins at 0.8: the middle is 0.5.
+    random = np.concatenate([np.linspace(-0.2, 0.2, 900), np.linspace(0.8, 1, 100)]).astype(np.float32)
+    found = gap_below(SimilaritySample(random, scores(0.95, 0.97, 0.99)), 0.96)
+    assert found == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.parametrize("method", ["star", "connected"])
