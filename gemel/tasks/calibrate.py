@@ -21,7 +21,8 @@ from gemel.data.examples import Examples
 from gemel.data.results import OutputFile
 from gemel.errors import InvalidInput, ModelMismatch
 from gemel.similarity import pairwise
-from gemel.tasks.corpus import OnProgress, encode_distinct
+from gemel.similarity.packed import OnProgress
+from gemel.tasks.corpus import encode_distinct
 from gemel.tasks.thresholds import Separation, Split, positives_of
 
 Doubles = npt.NDArray[np.float64]

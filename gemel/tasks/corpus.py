@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,9 @@ from gemel.contracts import Encoder, Vectors, checked_texts
 from gemel.data.stored_vectors import StoredVectors, open_vectors
 from gemel.data.texts import Id, TextSource
 from gemel.errors import InvalidInput, ModelMismatch
+from gemel.similarity.packed import OnProgress
 
 WINDOW_TEXTS = 8_192
-
-# Takes how many are done and how many there are.
-OnProgress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from gemel.contracts import Reranker, Vectors
 from gemel.data.results import Values, id_type
 from gemel.errors import InvalidInput
-from gemel.similarity import Pairs, pairwise
+from gemel.similarity import Pairs, pairs_above, pairwise
+from gemel.similarity.packed import OnProgress
 from gemel.tasks.calibrate import Calibration
 from gemel.tasks.components import Components
-from gemel.tasks.corpus import Corpus, OnProgress
+from gemel.tasks.corpus import Corpus
 from gemel.tasks.mine import PAIRS_AT_ONCE, chosen, scored_by
-from gemel.tasks.pair_stream import pairs_above
 from gemel.tasks.thresholds import checked_threshold
 
 Rows = npt.NDArray[np.int64]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise as neighbouring
 
 import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Reranker, Vectors
+from gemel.contracts import Hits, Reranker, Vectors
 from gemel.data.results import Values, id_type
 from gemel.errors import InvalidInput
-from gemel.similarity import Pairs, top_k
+from gemel.similarity import PackedRows, Pairs, pairs_above, top_k, top_pairs
+from gemel.similarity.packed import MEASURES as PACKED_MEASURES
+from gemel.similarity.packed import OnProgress
 from gemel.tasks.calibrate import Calibration
-from gemel.tasks.corpus import Corpus, OnProgress
-from gemel.tasks.pair_stream import pairs_above, top_pairs
+from gemel.tasks.corpus import Corpus
 from gemel.tasks.thresholds import checked_threshold
 
 Rows = npt.NDArray[np.int64]
@@ -237,10 +238,12 @@ def _best_of_each(
     # A row finds itself, and its own text in the other corpus: one more is asked for, and that left out.
     wanted = k + 1 if sides.is_one or sides.skips_shared else k
 
+    nearest = _searcher(sides.right.vectors, measure)
+
     def search() -> Iterator[Pairs]:
         n_rows = len(sides.left)
         for start, stop in neighbouring([*range(0, n_rows, QUERIES_AT_ONCE), n_rows]):
-            hits = top_k(sides.left.vectors[start:stop], sides.right.vectors, wanted, measure)
+            hits = nearest(sides.left.vectors[start:stop], wanted)
             first = np.repeat(np.arange(start, stop), wanted)
             found = Pairs(first, hits.ids.reshape(-1), hits.scores.reshape(-1))
             keeps = found.second >= 0
@@ -255,6 +258,13 @@ def _best_of_each(
                 on_progress(stop, n_rows)
 
     return search()
+
+
+def _searcher(vectors: Vectors, measure: str) -> Callable[[Vectors, int], Hits]:
+    """The k nearest rows of each query; where rows are packed, they are so only once."""
+    if measure in PACKED_MEASURES:
+        return PackedRows(vectors, measure).search
+    return lambda queries, k: top_k(queries, vectors, k, measure)
 
 
 def chosen(pairs: Pairs, which: slice | npt.NDArray[np.bool_]) -> Pairs:
