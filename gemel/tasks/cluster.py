@@ -12,10 +12,10 @@ import numpy.typing as npt
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import normalise, pairs_above
+from gemel.similarity.packed import OnProgress
 from gemel.tasks.clustering import NONE, Clustering, clustering_of
 from gemel.tasks.communities import communities, in_large_blocks
 from gemel.tasks.components import Components
-from gemel.tasks.corpus import OnProgress
 from gemel.tasks.density import hdbscan
 from gemel.tasks.distinct import distinct, has_length
 from gemel.tasks.kmeans import kmeans

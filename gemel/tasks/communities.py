@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import Neighbours, PackedRows, Pairs, normalise, pairs_above, pairwise
-from gemel.tasks.corpus import OnProgress
+from gemel.similarity.packed import OnProgress
 from gemel.tasks.distinct import Distinct, distinct, has_length
 from gemel.tasks.thresholds import checked_threshold
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import normalise
-from gemel.tasks.corpus import OnProgress
+from gemel.similarity.packed import OnProgress
 from gemel.tasks.kmeans import Partition, assigned, kmeans, moved_centres
 
 SAMPLE_ROWS = 20_000
