@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,7 +120,7 @@ def read(source: TextSource, encoder: Encoder | None, vectors: str | None) -> Co
     """The corpus of a source, encoded here unless its vectors are named."""
     from gemel.tasks.corpus import read_corpus
 
-    with one_truncation_report(), progress_of("encode", shows()) as tell:
+    with one_truncation_report(), progress_of("encode") as tell:
         return read_corpus(source, encoder, vectors=vectors, on_progress=tell)
 
 
@@ -131,15 +130,10 @@ def needed_model(choices: Mapping[str, Any], *, has_vectors: bool) -> Encoder | 
 
 
 @contextmanager
-def counting_rows(what: str, n_rows: int) -> Iterator[Callable[[int, int], None]]:
+def counting_rows(what: str, n_rows: int, show: bool | None = None) -> Iterator[Callable[[int, int], None]]:
     """A bar that counts rows, whatever the steps are that the work is told in."""
-    with progress_of(what, shows(), unit="rows") as tell:
+    with progress_of(what, show, unit="rows") as tell:
         yield lambda n_done, n_total: tell(round(n_rows * n_done / max(1, n_total)), n_rows)
-
-
-def shows() -> bool | None:
-    """Whether bars may be shown at all: not where results scroll by on the same terminal."""
-    return False if sys.stdout.isatty() else None
 
 
 @contextmanager
@@ -163,6 +157,16 @@ def check_outputs(overwrite: bool, *outputs: str | None) -> None:
         raise InvalidInput(f"{files[0]} is named twice; expected a file for each output")
     for file in files:
         check_output(file, overwrite=overwrite)
+
+
+def check_plot(path: str | None) -> None:
+    """Refuse a picture that cannot be drawn, before the work and not after it."""
+    from gemel.drawing import picture_format, quiet_style
+
+    if path is not None:
+        picture_format(path)
+        with quiet_style():  # says what to install
+            return
 
 
 def draw(path: str, corpus: Corpus, others: Corpus | None, threshold: float | None, measure: str) -> None:

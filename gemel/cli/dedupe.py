@@ -85,6 +85,10 @@ def command(source: str, output: str | None, dropped: str | None, **choices: Any
             copy_rows(texts, output, found.is_kept, overwrite=choices["overwrite"])
     if choices["plot"] and len(corpus) > 1:
         corpora.draw(choices["plot"], corpus, None, threshold, "cosine")
+    elif choices["plot"]:
+        click.echo(
+            f"gemel: {corpus.name} has one text, which is similar to no other; nothing is drawn", err=True
+        )
     summary = {
         **({"output": output} if output not in (None, "-") else {}),
         "rows": len(corpus),
@@ -111,10 +115,7 @@ def _check(texts: TextSource, output: str | None, dropped: str | None, choices: 
     selection_format(texts, output)
     if dropped is not None:
         format_of_results(dropped)
-    if choices["plot"]:
-        from gemel.drawing import picture_format
-
-        picture_format(choices["plot"])
+    corpora.check_plot(choices["plot"])
 
 
 def _threshold(choices: Mapping[str, Any], calibration: Calibration | None) -> float:

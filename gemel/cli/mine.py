@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,9 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
     from gemel.tasks.mine import PairRows
 
     rows = PairRows(corpus, others or corpus, calibration, is_reranked=reranker is not None)
-    with corpora.partial_report(output), corpora.counting_rows("mine", len(corpus)) as tell:
+    scrolls = output in (None, "-") and sys.stdout.isatty()  # where a bar would run through the results
+    show = False if scrolls else None
+    with corpora.partial_report(output), corpora.counting_rows("mine", len(corpus), show) as tell:
         blocks = _blocks(corpus, others, threshold, choices, tell)
         with ResultWriter(output, rows.columns, overwrite=choices["overwrite"]) as results:
             _write(blocks, rows, results, reranker, choices["rerank_at_least"])
@@ -107,10 +110,7 @@ def _check(source: str, other: str | None, output: str | None, choices: Mapping[
         from gemel.data.results import format_of_results
 
         format_of_results(str(output))
-    if choices["plot"]:
-        from gemel.drawing import picture_format
-
-        picture_format(choices["plot"])
+    corpora.check_plot(choices["plot"])
 
 
 def _blocks(

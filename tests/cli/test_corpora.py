@@ -6,8 +6,10 @@ import csv
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -178,8 +180,10 @@ def test_standard_input_gives_standard_output(tiny_bert: Path) -> None:
     assert json.loads(done.stderr)["exact"] == 2
 
 
-def test_one_text_is_its_own_keeper(tiny_bert: Path) -> None:
-    assert run("dedupe", "-", "-m", tiny_bert, stdin="alone\n").stdout == "alone\n"
+def test_one_text_is_its_own_keeper(tiny_bert: Path, tmp_path: Path) -> None:
+    done = run("dedupe", "-", "-m", tiny_bert, "--plot", tmp_path / "h.png", stdin="alone\n")
+    assert done.stdout == "alone\n"
+    assert "stdin has one text, which is similar to no other; nothing is drawn" in done.stderr
 
 
 def test_dropped_rows_tell_the_probability(texts: Path, tiny_bert: Path, calibration: Path) -> None:
@@ -273,6 +277,26 @@ def test_a_folder_that_takes_no_files_is_told_before_the_work(texts: Path, tiny_
     folder = texts.parent / "closed"
     folder.mkdir(mode=0o500)
     assert "takes no new files" in refused("mine", texts, "-m", tiny_bert, "-o", folder / "out.csv")
+
+
+def test_an_interrupt_leaves_what_was_written(tiny_bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("\n".join(sentences(6_000, seed=3, max_words=8)) + "\n")
+    command = ["mine", "texts.txt", "--at-least", "-1", "-m", str(tiny_bert), "-o", "out.csv"]
+    # Jobs that a shell starts in the background ignore interrupts, and so do their children.
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    partial_file = tmp_path / "out.csv.partial"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*COMMAND, *command], cwd=tmp_path, **pipes, preexec_fn=heeds) as process:
+        while process.poll() is None and not (partial_file.exists() and partial_file.stat().st_size > 1e6):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130
+    told = [line for line in errors.decode().splitlines() if line]
+    assert told == ["gemel: what was written is kept in out.csv.partial", "gemel: stopped"]
+    with partial_file.open() as file:
+        assert all(row["text_b"] for row in csv.DictReader(file))
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_full_disk_is_told_in_one_line_and_leaves_whole_rows(tiny_bert: Path, tmp_path: Path) -> None:
