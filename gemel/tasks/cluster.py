@@ -74,14 +74,14 @@ def cluster(
     `min_size` rows are none: their rows get the label -1. The same rows, options and seed give the same
     clusters.
     """
-    if method not in METHODS:
-        raise InvalidInput(f"method is {method!r}; expected one of {', '.join(METHODS)}")
+    check_choice(method, threshold, n_clusters)
     chosen = METHODS[method]
     rows = np.asarray(vectors)
     normalise(rows[:0])  # refuses what is no (n, dim) of numbers
-    if threshold is not None:
-        threshold = checked_threshold(threshold)
-    _check_choice(method, threshold, n_clusters, len(rows))
+    if n_clusters is not None and not 1 <= n_clusters <= len(rows):
+        raise InvalidInput(
+            f"n_clusters is {n_clusters!r}, of {len(rows):,} rows; expected 1 to as many clusters as rows"
+        )
     if linkage not in LINKAGES:
         raise InvalidInput(f"linkage is {linkage!r}; expected one of {', '.join(LINKAGES)}")
     if min_size is None:
@@ -103,8 +103,12 @@ def cluster(
     )
 
 
-def _check_choice(method: str, threshold: float | None, n_clusters: int | None, n_rows: int) -> None:
-    """Refuse a method with what it does not take, or without what it needs."""
+def check_choice(method: str, threshold: float | None, n_clusters: int | None) -> None:
+    """Refuse an unknown method, or one with what it does not take or without what it needs."""
+    if method not in METHODS:
+        raise InvalidInput(f"method is {method!r}; expected one of {', '.join(METHODS)}")
+    if threshold is not None:
+        checked_threshold(threshold)
     takes = METHODS[method].takes
     for name, value in (("threshold", threshold), ("n_clusters", n_clusters)):
         if value is not None and name not in takes:
@@ -120,10 +124,6 @@ def _check_choice(method: str, threshold: float | None, n_clusters: int | None, 
         raise InvalidInput(
             f"n_clusters was not given, and the method {method} needs it; say how many, or use the method "
             "star, which finds their number"
-        )
-    if n_clusters is not None and not 1 <= n_clusters <= n_rows:
-        raise InvalidInput(
-            f"n_clusters is {n_clusters!r}, of {n_rows:,} rows; expected 1 to as many clusters as rows"
         )
 
 

@@ -10,10 +10,11 @@ from gemel.tasks import projection
 from gemel.tasks.projection import principal_axes
 
 
-def test_axes_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n_rows", [5, 200])
+def test_axes_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch, n_rows: int) -> None:
     monkeypatch.setattr(projection, "_BLOCK_ROWS", 17)
     random = np.random.default_rng(0)
-    rows = (random.standard_normal((200, 6)) * [5, 3, 2, 1, 0.5, 0.1] + 4).astype(np.float32)
+    rows = (random.standard_normal((n_rows, 6)) * [5, 3, 2, 1, 0.5, 0.1] + 4).astype(np.float32)
     axes = principal_axes(rows, 3)
     theirs = PCA(3).fit(rows)
     np.testing.assert_allclose(np.abs(axes.directions), np.abs(theirs.components_), atol=1e-4)
@@ -30,3 +31,4 @@ def test_rows_without_variance_lie_in_one_place() -> None:
 
 def test_there_are_no_more_axes_than_dimensions() -> None:
     assert principal_axes(np.eye(3, dtype=np.float32), 50).directions.shape == (3, 3)
+    assert principal_axes(np.ones((2, 9), np.float32), 50).directions.shape == (2, 9)
