@@ -175,7 +175,7 @@ def label_points(
     colours: Sequence[str] | None = None,
 ) -> None:
     """Write each name beside its point, where it covers neither another name, nor a point, nor the edge; with
-    colours, onto its point, which is a place among many dots, and with a white rim."""
+    colours, onto its point, which is a place among many dots, on a pale ground."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # sizes are known only once the layout is
@@ -223,10 +223,11 @@ def _label(
     )
     if colour is not None:
         from matplotlib.colors import to_rgb
-        from matplotlib.patheffects import withStroke
 
         dark = tuple(0.75 * part for part in to_rgb(colour))  # thin letters look paler than dots
-        label.set(color=dark, fontweight="bold", path_effects=[withStroke(linewidth=3, foreground="white")])
+        label.set(color=dark, fontweight="bold")
+        # A rim of the letters would make them outlines in SVG, which nobody can search or read aloud.
+        label.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.7, "linewidth": 0})
     return label
 
 

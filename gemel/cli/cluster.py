@@ -68,7 +68,7 @@ class Threshold(click.ParamType[float | None]):
 @click.option("-k", "--n-clusters", type=int, help="How many clusters: for kmeans, minibatch, agglomerative.")
 @click.option(
     "--min-size",
-    type=int,
+    type=click.IntRange(1),
     help="Smaller groups are no clusters.  [default: 3; 5 for hdbscan, 1 where -k is given]",
 )
 @click.option(
@@ -229,7 +229,7 @@ def _headline(found: Clustering, given: float | None) -> str:
     at = ""
     if found.threshold is not None:
         at = f" at the cosine {found.threshold:g}{' (found)' if given is None else ''}"
-    none = f"; {found.n_unclustered:,} are in none" if found.n_unclustered else ""
+    none = f"; {found.n_unclustered:,} in none" if found.n_unclustered else ""
     return f"{len(found):,} clusters of {len(found.labels):,} texts by {found.method}{at}{none}."
 
 

@@ -62,7 +62,8 @@ def draw_clusters(
             above = figure.add_subplot()
         else:
             above, below = figure.subplots(2, 1, gridspec_kw={"height_ratios": (2.6, 1)})
-        title = f"{len(clustering):,} clusters of {len(clustering.labels):,} texts in {name}"
+        title = f"{len(clustering):,} clusters of {len(clustering.labels):,} texts"
+        title = f"{title} in {name}" if drawable(name) else title
         above.set_title(title.replace("$", r"\$"))  # $ would begin a formula
         _draw_dots(above, places, labels, n_named)
         caption = _caption(clustering, n_named, projection)
@@ -143,7 +144,9 @@ def _draw_names(axes: Axes, places: Places, labels: Labels, descriptions: Sequen
 
 def _caption(clustering: Clustering, n_named: int, projection: str) -> str:
     n_rest = len(clustering) - n_named
-    rest = f"; the other {n_rest:,} are grey" if n_rest else ""
-    none = f"; {clustering.n_unclustered:,} texts are in none and grey" if clustering.n_unclustered else ""
     drawn = ", drawn half-way to the centre of its cluster" if projection == "pca" else ""
-    return f"Each dot is a text{drawn}, each colour one of the {n_named} largest clusters{rest}{none}."
+    colours = (
+        f"one of the {n_named} largest clusters; the other {n_rest:,} are grey" if n_rest else "a cluster"
+    )
+    none = f"; {clustering.n_unclustered:,} texts are in none and grey" if clustering.n_unclustered else ""
+    return f"Each dot is a text{drawn}, each colour {colours}{none}."
