@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "inventory": {"checkpoint", "encoders", "loading"},
     "tasks": {"data"},
     "evaluate": {"data", "tasks"},
-    "train": {"model", "data", "checkpoint", "tokens"},
+    "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder"},
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},
 }
 TORCH_ROOMS = {"model", "train", "reproduce"}

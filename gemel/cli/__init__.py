@@ -24,6 +24,7 @@ VERBS = {
     "data": "data",
     "dedupe": "dedupe",
     "demo": "demo",
+    "distil": "distil",
     "encode": "encode",
     "evaluate": "evaluate",
     "mine": "mine",

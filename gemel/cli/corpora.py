@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gemel.data.texts import TextSource
     from gemel.tasks.calibrate import Calibration
     from gemel.tasks.corpus import Corpus
+    from gemel.tasks.prefilter import PrefilteredPairs
 
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 
@@ -56,6 +57,26 @@ _CONFIRMING = (
         help="The score of the cross-encoder that confirms a pair.",
     ),
 )
+_PREFILTERING = (
+    click.option(
+        "--prefilter",
+        metavar="NAME",
+        help="A quick encoder (gemel distil --static) that proposes pairs; the model reads only those texts.",
+    ),
+    click.option(
+        "--prefilter-recall",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=0.98,
+        show_default=True,
+        help="The share of the pairs that has to be kept, measured on a sample.",
+    ),
+    click.option(
+        "--prefilter-at-least",
+        type=float,
+        metavar="T",
+        help="The score by the quick encoder from which on pairs are looked at, instead of measuring it.",
+    ),
+)
 plot = click.option(
     "--plot", metavar="FILE", help="Draw how similar the texts are, with the threshold: .png or .svg."
 )
@@ -72,6 +93,13 @@ def reading(command: options.Command) -> options.Command:
 def confirming(command: options.Command) -> options.Command:
     """What counts as similar, besides a number."""
     for option in reversed(_CONFIRMING):
+        command = option(command)
+    return command
+
+
+def prefiltering(command: options.Command) -> options.Command:
+    """Who proposes pairs, and how many may be lost."""
+    for option in reversed(_PREFILTERING):
         command = option(command)
     return command
 
@@ -114,6 +142,49 @@ def load_checked_calibration(choices: Mapping[str, Any], encoder: Encoder | None
     assert encoder is not None
     calibration.check_model(encoder.fingerprint)
     return calibration
+
+
+def check_prefilter(choices: Mapping[str, Any], **unfit: bool) -> None:
+    """Refuse what does not go with a prefilter: options by name, and whether they were given."""
+    if choices["prefilter"] is None:
+        if choices["prefilter_at_least"] is not None:
+            raise click.UsageError("--prefilter-at-least goes with --prefilter NAME")
+        return
+    for name, is_given in unfit.items():
+        if is_given:
+            raise click.UsageError(
+                f"--prefilter finds all pairs above a threshold, and {name} does not go with it"
+            )
+
+
+def quick_model(choices: Mapping[str, Any]) -> Encoder:
+    """The encoder that proposes pairs."""
+    from gemel.loading import load_encoder
+
+    return load_encoder(choices["prefilter"], threads=choices["threads"], on_truncate="ignore")
+
+
+def proposed_pairs(
+    corpora: Sequence[Corpus],
+    quick: Encoder,
+    slow: Encoder,
+    threshold: float,
+    choices: Mapping[str, Any],
+    tell: Any,
+) -> PrefilteredPairs:
+    """The pairs of one corpus, or of two, that the quick encoder proposes and the slow one confirms."""
+    from gemel.tasks.prefilter import Prefilter, PrefilteredPairs, measure_prefilter
+
+    texts = [corpus.texts for corpus in corpora]
+    loose = choices["prefilter_at_least"]
+    if loose is None:
+        every = [text for each in texts for text in each]
+        prefilter = measure_prefilter(quick, slow, every, threshold, recall=choices["prefilter_recall"])
+    else:
+        prefilter = Prefilter(threshold, loose)
+    click.echo(f"gemel: {prefilter.describe()}", err=True)
+    others = texts[1] if len(texts) > 1 else None
+    return PrefilteredPairs(quick, slow, prefilter, texts[0], others=others, on_progress=tell)
 
 
 def read(source: TextSource, encoder: Encoder | None, vectors: str | None) -> Corpus:

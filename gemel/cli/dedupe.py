@@ -51,6 +51,7 @@ DEFAULT_THRESHOLD = 0.9
 )
 @click.option("--normalise", is_flag=True, help="Texts that differ only in case and white space are exact.")
 @corpora.confirming
+@corpora.prefiltering
 @corpora.plot
 @corpora.reading
 @corpora.overwrite
@@ -75,9 +76,13 @@ def command(source: str, output: str | None, dropped: str | None, **choices: Any
         calibration = corpora.load_checked_calibration(choices, encoder)
         threshold = _threshold(choices, calibration)
         reranker = corpora.load_confirmation(choices)
-        corpus = corpora.read(texts, encoder, choices["vectors"])
+        reader = corpora.quick_model(choices) if choices["prefilter"] else encoder
+        corpus = corpora.read(texts, reader, choices["vectors"])
         corpus.check_ids_differ()
-        found = _search(corpus, threshold, reranker, choices)
+        if choices["prefilter"]:
+            found = _search_proposed(corpus, reader, encoder, threshold, reranker, choices)
+        else:
+            found = _search(corpus, threshold, reranker, choices)
         with corpora.partial_report(output, dropped):
             # The dropped first: what is not among the kept is safe before these appear.
             if dropped is not None:
@@ -111,6 +116,9 @@ def _check(texts: TextSource, output: str | None, dropped: str | None, choices: 
         raise click.UsageError("--threshold and --calibration were given; expected one of them")
     if choices["threshold"] is not None:
         checked_threshold(choices["threshold"])
+    corpora.check_prefilter(
+        choices, **{"--vectors": choices["vectors"] is not None, "--plot": choices["plot"] is not None}
+    )
     corpora.check_outputs(choices["overwrite"], output, dropped, choices["plot"])
     selection_format(texts, output)
     if dropped is not None:
@@ -138,6 +146,23 @@ def _search(corpus: Corpus, threshold: float, reranker: Any, choices: Mapping[st
             rerank_at_least=choices["rerank_at_least"],
             on_progress=tell,
         )
+
+
+def _search_proposed(
+    corpus: Corpus, quick: Any, slow: Any, threshold: float, reranker: Any, choices: Mapping[str, Any]
+) -> Duplicates:
+    """The same among the texts of pairs that the quick encoder proposes and the slow one confirms."""
+    import numpy as np
+
+    from gemel.tasks.corpus import make_corpus
+
+    with corpora.counting_rows("propose", len(corpus)) as tell:
+        pairs = list(corpora.proposed_pairs([corpus], quick, slow, threshold, choices, tell))
+    rows = np.unique(np.concatenate([[], *(side for block in pairs for side in (block.first, block.second))]))
+    rows = rows.astype(np.int64)
+    texts, ids = ([values[row] for row in rows] for values in (corpus.texts, corpus.ids))
+    some = make_corpus(texts, slow, ids=ids, name=corpus.name)
+    return _search(some, threshold, reranker, choices).among(rows, len(corpus))
 
 
 def _write_dropped(

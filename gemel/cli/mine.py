@@ -43,6 +43,7 @@ DEFAULT_PAIRS = 100
     help="A .jsonl, .csv, .tsv (also .gz) or .parquet file.  [default: JSON lines to standard output]",
 )
 @corpora.confirming
+@corpora.prefiltering
 @corpora.plot
 @corpora.reading
 @click.option("--other-vectors", metavar="FILE", help="The vectors of OTHER.")
@@ -59,6 +60,7 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
       gemel mine corpus.parquet --at-least 0.9 --vectors vectors.npy -o pairs.csv
       gemel mine new.csv known.csv --column title -k 3 -o nearest.jsonl
       gemel mine questions.txt --calibration calibration.json --rerank my-cross-encoder
+      gemel mine million.txt --at-least 0.9 --prefilter my-static-table -o pairs.parquet
     """
     _check(source, other, output, choices)
     has_vectors = choices["vectors"] is not None and (other is None or choices["other_vectors"] is not None)
@@ -66,10 +68,11 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
     encoder = corpora.needed_model(choices, has_vectors=has_vectors)
     calibration = corpora.load_checked_calibration(choices, encoder)
     reranker = corpora.load_confirmation(choices)
-    corpus = corpora.read(corpora.text_source(source, choices), encoder, choices["vectors"])
+    reader = corpora.quick_model(choices) if choices["prefilter"] else encoder
+    corpus = corpora.read(corpora.text_source(source, choices), reader, choices["vectors"])
     others = None
     if other is not None:
-        others = corpora.read(corpora.text_source(other, choices), encoder, choices["other_vectors"])
+        others = corpora.read(corpora.text_source(other, choices), reader, choices["other_vectors"])
     threshold = choices["at_least"] if calibration is None else calibration.threshold
 
     from gemel.data.results import ResultWriter
@@ -79,7 +82,13 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
     scrolls = output in (None, "-") and sys.stdout.isatty()  # where a bar would run through the results
     show = False if scrolls else None
     with corpora.partial_report(output), corpora.counting_rows("mine", len(corpus), show) as tell:
-        blocks = _blocks(corpus, others, threshold, choices, tell)
+        if choices["prefilter"]:
+            assert reader is not None
+            assert encoder is not None
+            sides = [corpus] if others is None else [corpus, others]
+            blocks: Any = corpora.proposed_pairs(sides, reader, encoder, threshold, choices, tell)
+        else:
+            blocks = _blocks(corpus, others, threshold, choices, tell)
         with ResultWriter(output, rows.columns, overwrite=choices["overwrite"]) as results:
             _write(blocks, rows, results, reranker, choices["rerank_at_least"])
     if choices["plot"]:
@@ -99,6 +108,14 @@ def _check(source: str, other: str | None, output: str | None, choices: Mapping[
         raise click.UsageError("--at-least and --calibration were given; expected one of them")
     if choices["calibration"] is not None and choices["measure"] != "cosine":
         raise click.UsageError("a calibration is one of cosines; leave out --measure")
+    corpora.check_prefilter(
+        choices,
+        **{"-n": choices["n_pairs"] is not None, "-k": choices["k"] is not None},
+        **{"--vectors": choices["vectors"] is not None, "--measure": choices["measure"] != "cosine"},
+        **{"--skip-identical": choices["skip_identical"], "--plot": choices["plot"] is not None},
+    )
+    if choices["prefilter"] and choices["at_least"] is None and choices["calibration"] is None:
+        raise click.UsageError("--prefilter needs a threshold; give --at-least T or --calibration FILE")
     if choices["other_vectors"] is not None and other is None:
         raise click.UsageError("--other-vectors goes with OTHER")
     if source == other == "-":

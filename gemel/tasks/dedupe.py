@@ -60,6 +60,12 @@ class Duplicates:
         """The rows that are not, in ascending order."""
         return np.flatnonzero(~self.is_kept)
 
+    def among(self, rows: Rows, n: int) -> Duplicates:
+        """The same for a corpus of n rows, of which only these were looked at; the others are kept."""
+        keepers, scores, is_repeat = np.arange(n), np.ones(n, np.float32), np.zeros(n, np.bool_)
+        keepers[rows], scores[rows], is_repeat[rows] = rows[self.keepers], self.scores, self.is_repeat
+        return Duplicates(keepers, scores, is_repeat)
+
 
 def dedupe(
     corpus: Corpus,

@@ -116,6 +116,54 @@ def test_identical_texts_are_skipped_if_asked(texts: Path, tiny_bert: Path) -> N
     assert all(1 not in (row["id_a"], row["id_b"]) for row in found)
 
 
+def test_a_quick_encoder_proposes_and_the_model_confirms(
+    texts: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    run("distil", tiny_bert, "--static", "-o", tmp_path / "table", "--dim", 8, "--no-tune")
+    quick = ("--prefilter", tmp_path / "table", "--prefilter-at-least", -1, "-m", tiny_bert)
+    proposed = run("mine", texts, "--at-least", 0.2, *quick)
+    assert proposed.stdout == run("mine", texts, "--at-least", 0.2, "-m", tiny_bert).stdout
+    assert "-1.000 or more by the quick encoder are looked at" in proposed.stderr
+    whole, part = tmp_path / "whole.tsv", tmp_path / "part.tsv"
+    for output, more in ((whole, ()), (part, quick)):
+        run(
+            "dedupe",
+            texts,
+            "--threshold",
+            0.6,
+            "-m",
+            tiny_bert,
+            "-o",
+            output,
+            "--dropped",
+            f"{output}.csv",
+            *more,
+        )
+    assert part.read_text() == whole.read_text()
+    assert Path(f"{part}.csv").read_text() == Path(f"{whole}.csv").read_text()
+    assert len(whole.read_text().splitlines()) < 1 + len(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("-n", 3), ("--at-least", 0.5, "-k", 2), ("--at-least", 0.5, "--skip-identical")]
+)
+def test_a_prefilter_needs_a_threshold_and_nothing_else(
+    texts: Path, tiny_bert: Path, more: tuple[Any, ...]
+) -> None:
+    done = invoke("mine", texts, "--prefilter", "table", "-m", tiny_bert, *more)
+    assert done.exit_code == 2
+    assert "--prefilter" in done.output
+
+
+def test_too_few_pairs_to_measure_a_prefilter_on_are_told(
+    texts: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    run("distil", tiny_bert, "--static", "-o", tmp_path / "table", "--dim", 8, "--no-tune")
+    done = invoke("mine", texts, "--at-least", 0.2, "--prefilter", tmp_path / "table", "-m", tiny_bert)
+    assert isinstance(done.exception, GemelError)
+    assert "--prefilter-at-least" in str(done.exception)
+
+
 def test_a_calibration_gives_threshold_and_probability(
     texts: Path, tiny_bert: Path, calibration: Path
 ) -> None:
