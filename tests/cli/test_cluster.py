@@ -87,7 +87,6 @@ def test_rows_of_texts_go_to_standard_output(corpus: tuple[Path, Path]) -> None:
 
 
 def test_a_terminal_shows_a_table(corpus: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb.sys.stdout.__class__, "isatty", lambda self: True, raising=False)
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
     texts, vectors = corpus
     lines = run("cluster", texts, "--vectors", vectors, "--threshold", 0.5, "--top", 2).stdout.splitlines()
