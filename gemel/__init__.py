@@ -30,17 +30,21 @@ if TYPE_CHECKING:
     )
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.calibrate import calibrate, load_calibration
-    from gemel.tasks.cluster import communities
+    from gemel.tasks.cluster import cluster
+    from gemel.tasks.clustering import Clustering
+    from gemel.tasks.communities import communities
     from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
     from gemel.tasks.dedupe import dedupe
     from gemel.tasks.few_shot import FewShotClassifier
     from gemel.tasks.mine import mine
+    from gemel.tasks.suggestion import suggest_threshold
     from gemel.tasks.zero_shot import ZeroShotClassifier
 
 __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Clustering": "tasks.clustering",
     "Corpus": "tasks.corpus",
     "Encoder": "contracts",
     "FewShotClassifier": "tasks.few_shot",
@@ -59,7 +63,8 @@ _HOMES = {
     "WriteFailed": "errors",
     "ZeroShotClassifier": "tasks.zero_shot",
     "calibrate": "tasks.calibrate",
-    "communities": "tasks.cluster",
+    "cluster": "tasks.cluster",
+    "communities": "tasks.communities",
     "cosine": "similarity",
     "dedupe": "tasks.dedupe",
     "dot": "similarity",
@@ -74,11 +79,13 @@ _HOMES = {
     "manhattan": "similarity",
     "mine": "tasks.mine",
     "read_corpus": "tasks.corpus",
+    "suggest_threshold": "tasks.suggestion",
     "top_k": "similarity",
     "top_pairs": "similarity",
 }
 
 __all__ = [
+    "Clustering",
     "Corpus",
     "Encoder",
     "FewShotClassifier",
@@ -98,6 +105,7 @@ __all__ = [
     "ZeroShotClassifier",
     "__version__",
     "calibrate",
+    "cluster",
     "communities",
     "cosine",
     "dedupe",
@@ -113,6 +121,7 @@ __all__ = [
     "manhattan",
     "mine",
     "read_corpus",
+    "suggest_threshold",
     "top_k",
     "top_pairs",
 ]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
@@ -49,6 +50,10 @@ _STYLE: Any = {  # keys of matplotlib's own
     "svg.fonttype": "none",  # texts stay texts: they can be searched, read aloud and restyled
     "svg.hashsalt": "gemel",  # ids come from what is drawn, not from chance
 }
+_FALLBACKS = (
+    "Noto Sans CJK KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "NanumGothic", "Malgun Gothic",
+    "Apple SD Gothic Neo", "Noto Sans KR", "Noto Sans", "Noto Sans Devanagari", "Noto Sans Thai",
+)  # fmt: skip
 # No date and no program's version: the same figures give the same bytes.
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
@@ -60,8 +65,26 @@ def quiet_style() -> Iterator[None]:
         import matplotlib as mpl
     except ImportError:
         raise MissingExtra("drawing pictures", "plot") from None
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context({**_STYLE, "font.sans-serif": [*_STYLE["font.sans-serif"], *_other_scripts()]}):
         yield
+
+
+@cache
+def _other_scripts() -> list[str]:
+    """Fonts of this machine for letters that the first font lacks: Korean, Chinese, Japanese and others."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [name for name in _FALLBACKS if name in installed]
+
+
+def drawable(text: str) -> bool:
+    """Whether the fonts of this machine have every letter of a text."""
+    from matplotlib.font_manager import findfont, get_font
+
+    with quiet_style():
+        fonts = [get_font(findfont(name)) for name in ("DejaVu Sans", *_other_scripts())]
+    return all(any(font.get_char_index(ord(letter)) for font in fonts) for letter in text)
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -145,8 +168,14 @@ _PLACES = (
 _POINT_RADIUS = 5.0
 
 
-def label_points(axes: Axes, points: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Write each name beside its point, where it covers neither another name, nor a point, nor the edge."""
+def label_points(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    colours: Sequence[str] | None = None,
+) -> None:
+    """Write each name beside its point, where it covers neither another name, nor a point, nor the edge; with
+    colours, onto its point, which is a place among many dots, on a pale ground."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # sizes are known only once the layout is
@@ -160,12 +189,15 @@ def label_points(axes: Axes, points: Sequence[tuple[float, float]], names: Seque
             y + _POINT_RADIUS * scale,
         )
         for x, y in centres
+        if colours is None
     ]
+    places = _PLACES if colours is None else (("center", "center", 0, 0), *_PLACES)
     room = _Box(*axes.get_window_extent().extents)
     for number in sorted(range(len(names)), key=lambda each: (-points[each][1], points[each][0])):
         best: tuple[float, Annotation, _Box] | None = None
-        for order, place in enumerate(_PLACES):
-            label = _label(axes, names[number], points[number], place)
+        for order, place in enumerate(places):
+            colour = None if colours is None else colours[number]
+            label = _label(axes, names[number], points[number], place, colour)
             box = _Box(*label.get_window_extent().extents)
             cost = sum(box.shared(other) for other in taken) + 3 * box.outside(room) + order * 0.01
             if best is None or cost < best[0]:
@@ -178,11 +210,25 @@ def label_points(axes: Axes, points: Sequence[tuple[float, float]], names: Seque
         taken.append(best[2])
 
 
-def _label(axes: Axes, name: str, point: tuple[float, float], place: tuple[str, str, int, int]) -> Annotation:
+def _label(
+    axes: Axes,
+    name: str,
+    point: tuple[float, float],
+    place: tuple[str, str, int, int],
+    colour: str | None,
+) -> Annotation:
     horizontal, vertical, right, up = place
-    return axes.annotate(
+    label = axes.annotate(
         name, point, xytext=(right, up), textcoords="offset points", ha=horizontal, va=vertical, fontsize=9
     )
+    if colour is not None:
+        from matplotlib.colors import to_rgb
+
+        dark = tuple(0.75 * part for part in to_rgb(colour))  # thin letters look paler than dots
+        label.set(color=dark, fontweight="bold")
+        # A rim of the letters would make them outlines in SVG, which nobody can search or read aloud.
+        label.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.7, "linewidth": 0})
+    return label
 
 
 @dataclass(frozen=True)

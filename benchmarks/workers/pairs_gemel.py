@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gemel.similarity import pairs_above, top_pairs
-from gemel.tasks.cluster import communities
+from gemel.tasks.communities import communities
 
 vectors_file, n_rows, task, argument, result = sys.argv[1:]
 vectors = np.load(vectors_file, mmap_mode="r")[: int(n_rows)]

@@ -19,6 +19,7 @@ VERBS = {
     "bench": "bench",
     "calibrate": "calibrate",
     "classify": "classify",
+    "cluster": "cluster",
     "convert": "convert",
     "data": "data",
     "dedupe": "dedupe",

@@ -184,7 +184,7 @@ def _show_searches(
 
 
 def _show_clusters(sentences: Sequence[str], vectors: Vectors, clock: Clock) -> None:
-    from gemel.tasks.cluster import communities
+    from gemel.tasks.communities import communities
 
     with clock.step("cluster") as note:
         clusters = communities(vectors, threshold=CLUSTER_THRESHOLD, min_size=CLUSTER_SIZE)

@@ -14,8 +14,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemel.data.stop_words import ENGLISH_STOP_WORDS
 from gemel.encoders.static import StaticEncoder, TokenTable
-from gemel.encoders.stop_words import ENGLISH_STOP_WORDS
 from gemel.encoders.word_files import read_word_file
 from gemel.errors import ModelNotFound
 

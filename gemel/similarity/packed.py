@@ -19,7 +19,7 @@ from gemel.errors import InvalidInput
 from gemel.similarity.checks import LONGEST, as_rows, check_dimensions, refuse_row
 
 MEASURES = ("cosine", "dot")
-OnProgress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], object]
 Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 _MOST_BYTES = 2**30  # of packed rows that are kept; what is beyond them is packed each time it is needed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,9 @@ from gemel.contracts import Vectors
 from gemel.drawing import BLUE, GREY, ORANGE, Picture, finished, new_figure, quiet_style
 from gemel.errors import InvalidInput
 from gemel.similarity import pairwise, top_k
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Scores = npt.NDArray[np.float32]
 
@@ -60,31 +64,37 @@ def draw_similarities(
     with quiet_style():
         figure = new_figure(7.2, 3.8)
         axes = figure.add_subplot()
-        both = np.concatenate([sample.random, sample.nearest])
-        low, high = float(both.min()), float(both.max())
-        bins = np.linspace(low, high if high > low else low + 1, _N_BINS + 1)
-        for scores, colour, label in (
-            (sample.random, GREY, "random pairs"),
-            (sample.nearest, BLUE, "nearest neighbours"),
-        ):
-            weights = np.full(len(scores), 100 / len(scores))
-            axes.hist(scores, bins.tolist(), weights=weights, color=colour, alpha=0.6, label=label)
         axes.set_title(f"Similarities in {name}".replace("$", r"\$"), pad=24)  # $ would begin a formula
-        axes.set_ylabel("share of pairs, %")
-        axes.grid(axis="x", visible=False)
-        axes.margins(x=0.01)
-        caption = "Similarities of random pairs and of nearest neighbours."
-        if threshold is not None:
-            near, far = ((scores >= threshold).mean() for scores in (sample.nearest, sample.random))
-            caption = (
-                f"{near:.1%} of the nearest neighbours and {far:.2%} of random pairs reach the threshold "
-                f"{threshold:.3g}."
-            )
-            axes.axvline(threshold, color=ORANGE, linewidth=1.6, label=f"threshold {threshold:.3g}")
+        caption = draw_bars(axes, sample, threshold)
         axes.set_xlabel(f"{sample.measure}\n{caption}")
-        # Above the axes, where no bar and no line can run through it.
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.01, 0.98), ncols=3, borderpad=0)
         return finished(f"Similarities in {name}", caption, figure)
+
+
+def draw_bars(axes: Axes, sample: SimilaritySample, threshold: float | None) -> str:
+    """Draw both histograms and the threshold; what is to be seen there, in a sentence."""
+    both = np.concatenate([sample.random, sample.nearest])
+    low, high = float(both.min()), float(both.max())
+    bins = np.linspace(low, high if high > low else low + 1, _N_BINS + 1)
+    for scores, colour, label in (
+        (sample.random, GREY, "random pairs"),
+        (sample.nearest, BLUE, "nearest neighbours"),
+    ):
+        weights = np.full(len(scores), 100 / len(scores))
+        axes.hist(scores, bins.tolist(), weights=weights, color=colour, alpha=0.6, label=label)
+    axes.set(xlabel=sample.measure, ylabel="share of pairs, %")
+    axes.grid(axis="x", visible=False)
+    axes.margins(x=0.01)
+    caption = "Similarities of random pairs and of nearest neighbours."
+    if threshold is not None:
+        near, far = ((scores >= threshold).mean() for scores in (sample.nearest, sample.random))
+        caption = (
+            f"{near:.1%} of the nearest neighbours and {far:.2%} of random pairs reach the threshold "
+            f"{threshold:.3g}."
+        )
+        axes.axvline(threshold, color=ORANGE, linewidth=1.6, label=f"threshold {threshold:.3g}")
+    # Above the axes, where no bar and no line can run through it.
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(-0.01, 0.98), ncols=3, borderpad=0)
+    return caption
 
 
 def _pairwise(

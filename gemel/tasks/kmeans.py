@@ -7,6 +7,7 @@ beginnings is kept. By cosine, rows and centres have unit length.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,14 @@ MEASURES = ("cosine", "euclidean")
 _BLOCK_ROWS = 4_096
 
 _Doubles = npt.NDArray[np.float64]
+
+
+class RowBlocks(Protocol):
+    """Rows of which some are looked at a time: an array, or what makes them when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, which: slice | npt.NDArray[np.int64], /) -> Vectors: ...
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,11 @@ def _first_centres(rows: Vectors, n_groups: int, generator: np.random.Generator)
 
 def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int) -> Partition:
     """Lloyd's steps: rows go to the nearest centre, centres to the mean of their rows."""
-    groups, distances = _assigned(rows, centres)
+    groups, distances = assigned(rows, centres)
     step = 1
     while step < n_steps:
-        centres = _moved(rows, groups, distances, centres, measure)
-        moved, distances = _assigned(rows, centres)
+        centres = moved_centres(rows, groups, distances, centres, measure)
+        moved, distances = assigned(rows, centres)
         step += 1
         if np.array_equal(moved, groups):
             break
@@ -97,7 +106,7 @@ def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int) -> Part
     return Partition(groups, centres, float(distances.sum()), step)
 
 
-def _assigned(rows: Vectors, centres: Vectors) -> tuple[npt.NDArray[np.int64], _Doubles]:
+def assigned(rows: RowBlocks, centres: Vectors) -> tuple[npt.NDArray[np.int64], _Doubles]:
     """The nearest centre of each row, the first of equals, and its squared distance."""
     groups, distances = np.empty(len(rows), np.int64), np.empty(len(rows))
     for start in range(0, len(rows), _BLOCK_ROWS):
@@ -108,8 +117,8 @@ def _assigned(rows: Vectors, centres: Vectors) -> tuple[npt.NDArray[np.int64], _
     return groups, distances
 
 
-def _moved(
-    rows: Vectors, groups: npt.NDArray[np.int64], distances: _Doubles, centres: Vectors, measure: str
+def moved_centres(
+    rows: RowBlocks, groups: npt.NDArray[np.int64], distances: _Doubles, centres: Vectors, measure: str
 ) -> Vectors:
     """The means of the groups; a group that is empty begins anew at the row that is farthest off."""
     sizes = np.bincount(groups, minlength=len(centres))

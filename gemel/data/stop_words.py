@@ -1,9 +1,10 @@
-"""English words that say little about what a text is about; the paper's GloVe baseline leaves them out."""
+"""Words that say little about what a text is about."""
 
 from __future__ import annotations
 
-# The list of the Glasgow Information Retrieval Group, and what is left of contractions such as "doesn't".
-_WORDS = """
+# The list of the Glasgow Information Retrieval Group, and what is left of contractions such as "doesn't"; the
+# paper's GloVe baseline leaves these out.
+_ENGLISH = """
 a about above across after afterwards again against ain all almost alone along already also although
 always am among amongst amoungst amount an and another any anyhow anyone anything anyway anywhere
 are aren around as at back be became because become becomes becoming been before beforehand behind
@@ -26,4 +27,13 @@ we well were weren what whatever when whence whenever where whereafter whereas w
 whereupon wherever whether which while whither who whoever whole whom whose why will with within
 without won would wouldn y yet you your yours yourself yourselves
 """
-ENGLISH_STOP_WORDS = frozenset(_WORDS.split())
+ENGLISH_STOP_WORDS = frozenset(_ENGLISH.split())
+
+# What Korean has in place of "is", "and", "this": endings differ, so these are the frequent forms.
+_KOREAN = """
+있다 있는 있습니다 있었다 있어요 없다 없는 한다 하는 했다 합니다 하고 하여 해서 된다 되는 되었다 됩니다 이다
+그 이 저 것 것은 것이 것을 수 및 등 더 안 못 잘 또 또는 그리고 그러나 하지만 때문에 위해 대한 대해 통해 같은
+나는 내가 나의 우리 우리는 너 당신 당신은 그는 그가 그의 그녀는 그녀가 그녀의 그들은 매우 아주 너무 모든 어떤
+이것은 그것은 한 두 세 몇 여러 다른 위에 위에서 안에 안에서 앞에서 옆에 중 후 전 때
+"""
+KOREAN_STOP_WORDS = frozenset(_KOREAN.split())
