@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from gemel.version import VERSION
 
 if TYPE_CHECKING:
-    from gemel.contracts import Encoder, Hits, Reranker
+    from gemel.contracts import Encoder, Hits, Index, Reranker
     from gemel.errors import (
+        Busy,
+        Damaged,
         GemelError,
         InvalidInput,
         InvalidModel,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         UnknownWordsWarning,
         WriteFailed,
     )
+    from gemel.index import Collection, ExactIndex, HnswIndex, Record
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
@@ -29,9 +32,15 @@ __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Busy": "errors",
+    "Collection": "index",
+    "Damaged": "errors",
     "Encoder": "contracts",
+    "ExactIndex": "index",
     "GemelError": "errors",
     "Hits": "contracts",
+    "HnswIndex": "index",
+    "Index": "contracts",
     "InvalidInput": "errors",
     "InvalidModel": "errors",
     "MissingExtra": "errors",
@@ -39,6 +48,7 @@ _HOMES = {
     "ModelNotFound": "errors",
     "Overloaded": "errors",
     "Pairs": "similarity",
+    "Record": "index",
     "Reranker": "contracts",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
@@ -57,9 +67,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Busy",
+    "Collection",
+    "Damaged",
     "Encoder",
+    "ExactIndex",
     "GemelError",
     "Hits",
+    "HnswIndex",
+    "Index",
     "InvalidInput",
     "InvalidModel",
     "MissingExtra",
@@ -67,6 +83,7 @@ __all__ = [
     "ModelNotFound",
     "Overloaded",
     "Pairs",
+    "Record",
     "Reranker",
     "TruncationWarning",
     "UnknownWordsWarning",

@@ -7,6 +7,8 @@ GemelError
 ├── ModelMismatch   (ValueError)         two things that belong to different models were mixed
 ├── MissingExtra    (ImportError)        an optional dependency is not installed
 ├── WriteFailed     (OSError)            an output could not be written; what is kept is named
+├── Damaged         (OSError)            what is on the disk is not what was written there
+├── Busy            (TimeoutError)       another process is at it, and did not end in time
 └── Overloaded      (RuntimeError)       more work than the limits allow; try again later
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
@@ -48,6 +50,14 @@ class MissingExtra(GemelError, ImportError):
 
 class WriteFailed(GemelError, OSError):
     """An output could not be written; what is kept is named."""
+
+
+class Damaged(GemelError, OSError):
+    """What is on the disk is not what was written there."""
+
+
+class Busy(GemelError, TimeoutError):
+    """Another process is at it, and did not end in time."""
 
 
 class Overloaded(GemelError, RuntimeError):
