@@ -12,6 +12,7 @@ GemelError
 └── Overloaded      (RuntimeError)       more work than the limits allow; try again later
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
+SlowSearchWarning   (UserWarning)        an index is lost or damaged, and searches look at every vector
 UnknownWordsWarning (UserWarning)        texts had no word that the model knows, and got a vector of zeros
 
 Each message says what was given, what was expected and what to do.
@@ -75,6 +76,10 @@ class TruncationWarning(UserWarning):
         self.n_truncated = n_truncated
         self.n_texts = n_texts
         self.max_tokens = max_tokens
+
+
+class SlowSearchWarning(UserWarning):
+    """An index is lost or damaged, and searches look at every vector."""
 
 
 class UnknownWordsWarning(UserWarning):

@@ -1,7 +1,8 @@
 """Where vectors are kept and searched: plain indexes, and collections of sentences that last."""
 
-from gemel.index.collection import Collection, CollectionInfo
-from gemel.index.dense import Plan
+from gemel.index.collection import Collection
+from gemel.index.dense import CollectionInfo, Plan
+from gemel.index.doctor import Diagnosis, Finding
 from gemel.index.exact import ExactIndex
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswIndex, HnswParameters
@@ -12,8 +13,10 @@ __all__ = [
     "Added",
     "Collection",
     "CollectionInfo",
+    "Diagnosis",
     "ExactIndex",
     "Filter",
+    "Finding",
     "Found",
     "HnswIndex",
     "HnswParameters",

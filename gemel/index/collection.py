@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -14,31 +13,24 @@ import numpy.typing as npt
 from gemel.contracts import Encoder, checked_texts
 from gemel.errors import InvalidInput, WriteFailed
 from gemel.index import lexical, reading
+from gemel.index.ann import OnIndexed
 from gemel.index.arguments import checked_count, checked_vectors
 from gemel.index.database import Database
-from gemel.index.dense import DenseSearch, Plan
+from gemel.index.dense import CollectionInfo, DenseSearch, Plan
+from gemel.index.doctor import Diagnosis, Doctor
 from gemel.index.filters import Filter
+from gemel.index.hnsw import HnswParameters
 from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
 from gemel.index.segment import DType, Rows
 from gemel.index.settings import KnownModel, Settings, make_folder, read_settings
+from gemel.index.transfer import Export, add_entries, read_entries
+from gemel.index.upkeep import Upkeep
 from gemel.index.writing import Writer, windows
 
 TIMEOUT_SECONDS = 10.0
 MAX_K = 100_000
 
 OnProgress = Callable[[int], object]
-
-
-@dataclass(frozen=True)
-class CollectionInfo:
-    """What a collection is and holds."""
-
-    path: Path
-    settings: Settings
-    n_records: int
-    n_removed: int  # vectors that compaction would take out of the file
-    n_bytes: int
-    plan: Plan
 
 
 class Collection:
@@ -51,6 +43,7 @@ class Collection:
         query_encoder: Encoder | None,
         *,
         read_only: bool,
+        keeps_index: bool,
         timeout_seconds: float,
     ) -> None:
         self.path = path
@@ -68,6 +61,8 @@ class Collection:
         self.query_encoder = query_encoder or encoder
         self._dense = DenseSearch(path, self._database, self.settings)
         self._writer = Writer(path, self._database, self.settings.layout, timeout_seconds)
+        self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
+        self._keeps_index = keeps_index
 
     @classmethod
     def create(
@@ -94,14 +89,23 @@ class Collection:
         *,
         query_encoder: Encoder | None = None,
         read_only: bool = False,
+        keeps_index: bool = True,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Collection:
         """Open a collection; without an encoder, vectors go in and queries come as vectors.
 
-        `query_encoder` is the same model with a prompt for queries, where it has one; a writer waits
-        `timeout_seconds` for another.
+        `query_encoder` is the same model with a prompt for queries, where it has one. With `keeps_index`,
+        adding builds or extends the index when it has become worthwhile. A writer waits `timeout_seconds`
+        for another.
         """
-        return cls(Path(path), encoder, query_encoder, read_only=read_only, timeout_seconds=timeout_seconds)
+        return cls(
+            Path(path),
+            encoder,
+            query_encoder,
+            read_only=read_only,
+            keeps_index=keeps_index,
+            timeout_seconds=timeout_seconds,
+        )
 
     # In and out -------------------------------------------------------------------------------------------
 
@@ -127,6 +131,7 @@ class Collection:
             added += self._writer.upsert(window, self._encode)
             if on_progress is not None:
                 on_progress(len(added))
+        self._keep_index()
         return added
 
     def add_vectors(
@@ -149,6 +154,7 @@ class Collection:
             added += self._writer.upsert_vectors(window, stored[len(added) : len(added) + len(window)])
             if on_progress is not None:
                 on_progress(len(added))
+        self._keep_index()
         return added
 
     def remove(self, ids: Iterable[Id]) -> int:
@@ -165,20 +171,14 @@ class Collection:
 
     def count(self, filter: str | Filter | None = None) -> int:
         """How many records there are, or how many pass a filter."""
-        where = _read_filter(filter)
+        where, parameters = _condition(filter)
         with self._database.reading() as connection:
-            if where is None:
-                return int(connection.execute("select count(*) from records").fetchone()[0])
-            return int(
-                connection.execute(
-                    f"select count(*) from records where {where.sql}", where.parameters
-                ).fetchone()[0]
-            )
+            found = connection.execute(f"select count(*) from records where {where}", parameters)
+            return int(found.fetchone()[0])
 
     def records(self, filter: str | Filter | None = None) -> Iterator[Record]:
         """All records, or those that pass a filter, in the order in which their texts came."""
-        where = _read_filter(filter)
-        condition = ("1", ()) if where is None else (where.sql, where.parameters)
+        condition = _condition(filter)
         with self._database.reading() as connection:
             for row in reading.all_rows(connection, *condition):
                 yield row.record(self.path)
@@ -236,11 +236,59 @@ class Collection:
 
     def info(self) -> CollectionInfo:
         """What the collection is and holds."""
-        n_bytes = sum(file.stat().st_size for file in self.path.iterdir() if file.is_file())
+        return self._dense.info()
+
+    # Upkeep -----------------------------------------------------------------------------------------------
+
+    def build_index(
+        self, parameters: HnswParameters | None = None, *, on_progress: OnIndexed | None = None
+    ) -> None:
+        """Build the approximate index of all vectors, or bring the one that is there up to date."""
+        self._check_writable()
+        self._upkeep.build_index(parameters, on_progress)
+
+    def compact(self, *, on_progress: OnIndexed | None = None) -> None:
+        """Give back the room of what was removed, and bring the index, where there is one, up to date."""
+        self._check_writable()
+        self._upkeep.compact(on_progress)
+
+    def doctor(self, *, repair: bool = True, drop: bool = False) -> Diagnosis:
+        """Examine everything, mend what is derived, name what is lost, and `drop` records that are."""
+        if repair:
+            self._check_writable()
+        doctor = Doctor(
+            self.settings,
+            self._database,
+            self._writer,
+            None if self.encoder is None else self._encode,
+            self._upkeep.build_index,
+        )
+        return doctor.repair(drop=drop) if repair else doctor.examine()
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        filter: str | Filter | None = None,
+        with_vectors: bool = False,
+        overwrite: bool = False,
+    ) -> int:
+        """Write the records to a .jsonl, .jsonl.gz or .parquet file, whole or not at all; how many."""
+        condition = _condition(filter)
         with self._dense.reading() as (connection, view):
-            n_records = connection.execute("select count(*) from records").fetchone()[0]
-            plan = self._dense.plan(connection, view, None)
-        return CollectionInfo(self.path, self.settings, n_records, view.n_slots - view.n_live, n_bytes, plan)
+            rows = reading.all_rows(connection, *condition)
+            export = Export(self.path, rows, view if with_vectors else None, self.settings.fingerprint)
+            return export.write(Path(path), connection, overwrite=overwrite)
+
+    def import_file(self, path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Added:
+        """Add the records of a file that a collection was exported to; vectors in it are not made again."""
+        self._check_writable()
+        return add_entries(
+            read_entries(Path(path)),
+            self.add,
+            lambda records, vectors, fingerprint: self.add_vectors(records, vectors, fingerprint=fingerprint),
+            on_progress,
+        )
 
     # The life of the object -------------------------------------------------------------------------------
 
@@ -287,6 +335,10 @@ class Collection:
             for numbers, scores in zip(ids.tolist(), hits.scores[:, offset:].tolist(), strict=True)
         ]
 
+    def _keep_index(self) -> None:
+        if self._keeps_index:
+            self._upkeep.index_if_worthwhile()
+
     def _encode(self, texts: list[str]) -> Rows:
         if self.encoder is None:
             raise InvalidInput(
@@ -310,6 +362,11 @@ class Collection:
 
 def _read_filter(filter: str | Filter | None) -> Filter | None:
     return filter if filter is None or isinstance(filter, Filter) else Filter(filter)
+
+
+def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float, ...]]:
+    read = _read_filter(filter)
+    return ("1", ()) if read is None else (read.sql, read.parameters)
 
 
 def _checked_window(k: int, offset: int) -> int:

@@ -33,8 +33,8 @@ create table removed (place integer primary key, number integer not null);
 create table runs (first_slot integer primary key, first_number integer not null, n_rows integer not null);
 create table blocks (block integer primary key, checksum integer not null);
 create table ann (
-    only integer primary key check (only = 0), file text not null, before_number integer not null,
-    n_vectors integer not null
+    only integer primary key check (only = 0), file text not null, checksum integer not null,
+    before_number integer not null, n_vectors integer not null
 );
 insert into state values (0, 0, 1, 0, 0);
 """

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gemel.contracts import Hits, Vectors
 from gemel.errors import Damaged, InvalidInput, MissingExtra, WriteFailed
 from gemel.index.arguments import Integers, checked_count, checked_entries, checked_numbers, checked_vectors
-from gemel.index.checksums import file_checksums
+from gemel.index.checksums import checksum, file_checksums
 from gemel.index.scan import nothing_found
 from gemel.index.segment import sync_folder
 from gemel.similarity import top_k
@@ -71,8 +71,10 @@ class HnswIndex:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, mapped: bool = False) -> HnswIndex:
         """The index of a file, wholly verified; a mapped one stays on the disk and cannot be changed."""
-        footer = read_footer(Path(path), verify=True)
-        index = cls(HnswParameters(**footer["parameters"]), path)
+        if not Path(path).is_file():
+            raise InvalidInput(f"{path} is not the file of an index; write one with HnswIndex.save")
+        parameters = verified_parameters(Path(path))
+        index = cls(parameters, path)
         try:
             index._graph.view(os.fspath(path)) if mapped else index._graph.load(os.fspath(path))
         except RuntimeError as error:
@@ -137,6 +139,12 @@ class HnswIndex:
             raise WriteFailed(
                 f"{target} could not be written ({error}); what was there is still there"
             ) from error
+
+    def ids(self) -> Integers:
+        """All ids, in no order."""
+        return (
+            np.asarray(self._graph.keys[: len(self)]).astype(np.int64) if len(self) else np.zeros(0, np.int64)
+        )
 
     def __len__(self) -> int:
         return len(self._graph)
@@ -203,25 +211,36 @@ def only(hits: Hits, kept: npt.NDArray[np.bool_], k: int) -> Hits:
     return chosen
 
 
-def read_footer(path: Path, *, verify: bool) -> dict[str, Any]:
-    """What stands behind the graph in its file; `verify` compares every byte before it with its checksum."""
+def verified_parameters(path: Path) -> HnswParameters:
+    """What the graph in a file was made with, once every byte has been compared with its checksum."""
     try:
-        with path.open("rb") as file:
-            file.seek(-len(_MARK) - 8, os.SEEK_END)
-            end = file.read()
-            n_bytes = int.from_bytes(end[:8], "little")
-            if end[8:] != _MARK:
-                raise ValueError("its end is not that of an index")
-            file.seek(-len(end) - n_bytes, os.SEEK_END)
-            footer: dict[str, Any] = json.loads(file.read(n_bytes))
-            expected = np.frombuffer(bytes.fromhex(footer["checksums"]), np.uint32)
-        if verify and not np.array_equal(file_checksums(path, footer["n_bytes"]), expected):
+        footer = json.loads(_footer(path))
+        expected = np.frombuffer(bytes.fromhex(footer["checksums"]), np.uint32)
+        if not np.array_equal(file_checksums(path, footer["n_bytes"]), expected):
             raise ValueError("a checksum is wrong")
-    except FileNotFoundError:
-        raise
+        return HnswParameters(**footer["parameters"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{path} is not what was written there ({error}); make the index again") from error
-    return footer
+
+
+def footer_checksum(path: Path) -> int:
+    """What tells one file of an index from every other, without reading all of it."""
+    try:
+        return checksum(_footer(path))
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{path} is not what was written there ({error}); make the index again") from error
+
+
+def _footer(path: Path) -> bytes:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_MARK) - 8))
+        end = file.read()
+        n_bytes = int.from_bytes(end[:8], "little")
+        if end[8:] != _MARK or n_bytes > size - len(end):
+            raise ValueError("its end is not that of an index")
+        file.seek(size - len(end) - n_bytes)
+        return file.read(n_bytes)
 
 
 def _append_footer(path: Path, parameters: HnswParameters) -> None:

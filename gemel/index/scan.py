@@ -6,10 +6,11 @@ import numpy as np
 
 from gemel.contracts import Hits, Vectors
 from gemel.index.segment import Rows
-from gemel.index.view import Mask
-from gemel.similarity import top_k
+from gemel.index.view import Integers, Mask
+from gemel.similarity import pairwise, top_k
 
 _PART_ROWS = 1 << 16
+_PART_PAIRS = 1 << 13
 
 
 def scan(queries: Vectors, rows: Rows, allowed: Mask, k: int, measure: str) -> Hits:
@@ -24,9 +25,19 @@ def scan(queries: Vectors, rows: Rows, allowed: Mask, k: int, measure: str) -> H
     return best
 
 
-def merged(first: Hits, second: Hits) -> Hits:
-    """The better k of two answers to the same queries; of equals those with the lower id."""
-    k = first.ids.shape[1]
+def best_of(queries: Vectors, rows: Rows, slots: Integers, k: int, measure: str) -> Hits:
+    """The k best of each query's own candidates (queries, n), scored exactly; -1 is no candidate."""
+    scores = np.full(slots.shape, -np.inf, np.float32)
+    first, second = np.nonzero(slots >= 0)
+    for start in range(0, len(first), _PART_PAIRS):
+        i, j = first[start : start + _PART_PAIRS], second[start : start + _PART_PAIRS]
+        scores[i, j] = pairwise(queries[i], rows[slots[i, j]], measure)
+    return merged(Hits(slots, scores), nothing_found(len(queries), k), k)
+
+
+def merged(first: Hits, second: Hits, k: int | None = None) -> Hits:
+    """The best k of two answers to the same queries; of equals those with the lower id."""
+    k = k or first.ids.shape[1]
     ids = np.concatenate([first.ids, second.ids], axis=1)
     scores = np.concatenate([first.scores, second.scores], axis=1)
     last = np.iinfo(np.int64).max

@@ -109,8 +109,11 @@ class Segment:
             blocks[block] = checksum(rows[part], before)
         return Appended([checksum(row) for row in rows], blocks)
 
-    def mapped(self, n_slots: int) -> Rows:
-        """The first `n_slots` rows, in the memory of the file."""
+    def mapped(self, n_slots: int, may_be_short: bool = False) -> Rows:
+        """The first `n_slots` rows, mapped from the file; fewer if it is short and may be."""
+        if may_be_short:
+            size = self.path.stat().st_size if self.path.exists() else 0
+            n_slots = min(n_slots, size // self.layout.row_bytes)
         if not n_slots:
             return np.zeros((0, self.layout.dim), self.layout.dtype)
         size = self.path.stat().st_size
@@ -122,8 +125,8 @@ class Segment:
         return np.memmap(self.path, self.layout.dtype, "r", shape=(n_slots, self.layout.dim))
 
 
-def segment_name(generation: int) -> str:
-    """The name of the file of one generation."""
+def segment_name(generation: int | str) -> str:
+    """The name of the file of one generation, or the pattern of all."""
     return f"vectors-{generation}.bin"
 
 

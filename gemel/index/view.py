@@ -25,7 +25,13 @@ class View:
     """What a reader of one commit sees of the vectors; it never changes, however the collection does."""
 
     def __init__(
-        self, connection: sqlite3.Connection, folder: Path, layout: RowLayout, before: View | None
+        self,
+        connection: sqlite3.Connection,
+        folder: Path,
+        layout: RowLayout,
+        before: View | None = None,
+        *,
+        may_be_short: bool = False,
     ) -> None:
         state = connection.execute("select change, generation, n_slots, next_number from state").fetchone()
         self.change, self.generation, self.n_slots, self.next_number = state
@@ -34,7 +40,7 @@ class View:
         if same is not None and same.n_slots == self.n_slots:
             self.rows: Rows = same.rows
         else:
-            self.rows = Segment(folder, self.generation, layout).mapped(self.n_slots)
+            self.rows = Segment(folder, self.generation, layout).mapped(self.n_slots, may_be_short)
         runs = connection.execute("select first_slot, first_number, n_rows from runs order by first_slot")
         self._runs: Integers = np.array(runs.fetchall(), np.int64).reshape(-1, 3)
         self.live = self._read_live(connection, same)
@@ -59,6 +65,15 @@ class View:
         run = np.searchsorted(first_slots, slots, side="right") - 1
         numbers: Integers = first_numbers[run] + slots - first_slots[run]
         return numbers
+
+    def first_slot_from(self, number: int) -> int:
+        """The first slot whose vector has this number or a later one: numbers ascend with the slots."""
+        first_slots, first_numbers, n_rows = self._runs.T
+        ends = first_numbers + n_rows
+        run = int(np.searchsorted(ends, number, side="right"))
+        if run == len(ends):
+            return int(self.n_slots)
+        return int(first_slots[run]) + max(0, number - int(first_numbers[run]))
 
     def allowed(self, connection: sqlite3.Connection, filter_: Filter | None) -> Mask:
         """Which slots hold a vector that counts and passes the filter."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,7 +58,7 @@ class Writer:
         self.layout = layout
         self._timeout_seconds = timeout_seconds
 
-    def lock(self) -> Any:
+    def lock(self) -> AbstractContextManager[None]:
         """The writers' lock, to be held around every change."""
         return locked(self.folder / LOCK_NAME, self._timeout_seconds)
 
@@ -105,7 +106,7 @@ class Writer:
         connection.executemany(
             "update records set metadata = ?, checksum = ? where number = ?",
             [
-                (row.metadata, _checksum(known.number, row, known.vector_checksum), known.number)
+                (row.metadata, checksum_of(known.number, row, known.vector_checksum), known.number)
                 for row, known in plan.relabelled
             ],
         )
@@ -127,7 +128,7 @@ class Writer:
         connection.executemany(
             "insert into records values (?, ?, ?, ?, ?, ?, ?)",
             [
-                (at, row.id, row.text, row.metadata, row.content, crc, _checksum(at, row, crc))
+                (at, row.id, row.text, row.metadata, row.content, crc, checksum_of(at, row, crc))
                 for at, (row, crc) in enumerate(zip(rows, appended.row_checksums, strict=True), number)
             ],
         )
@@ -186,10 +187,10 @@ def _is_stored(row: Row, known: _Known) -> bool:
     if row.content != known.content or known.vector_checksum is None:
         return False
     before = Row(known.id, row.text, known.metadata, known.content)
-    return _checksum(known.number, before, known.vector_checksum) == known.checksum
+    return checksum_of(known.number, before, known.vector_checksum) == known.checksum
 
 
-def _checksum(number: int, row: Row, vector_checksum: int | None) -> int:
+def checksum_of(number: int, row: Row, vector_checksum: int | None) -> int:
     return row_checksum((number, row.id, row.text, row.metadata, row.content, vector_checksum))
 
 
