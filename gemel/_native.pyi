@@ -60,3 +60,34 @@ class Engine:
     def n_threads(self) -> int: ...
     @property
     def instruction_set(self) -> str: ...
+
+_Columns = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Floats]
+
+class BestPairs:
+    def __init__(self, limit: int, at_least: float) -> None: ...
+    def sorted(self) -> _Columns: ...
+
+class PackedRows:
+    def __init__(
+        self, rows: _Floats, is_cosine: bool, instruction_set: str, n_threads: int, most_bytes: int
+    ) -> None: ...
+    def first_beyond(self, square: float) -> int: ...
+    def above(
+        self, right: PackedRows, begin: int, end: int, at_least: float, most: int
+    ) -> _Columns | None: ...
+    def best(self, right: PackedRows, begin: int, end: int, pairs: BestPairs) -> None: ...
+    def search(
+        self,
+        queries: _Floats,
+        allowed: npt.NDArray[np.uint8] | None,
+        itself: int,
+        ids: npt.NDArray[np.int64],
+        scores: _Floats,
+    ) -> None: ...
+    def score(
+        self,
+        right: PackedRows,
+        first: npt.NDArray[np.int64],
+        second: npt.NDArray[np.int64],
+        scores: _Floats,
+    ) -> None: ...

@@ -11,6 +11,7 @@
 #include "ceiling.hpp"
 #include "cpu.hpp"
 #include "engine.hpp"
+#include "pair_bindings.hpp"
 #include "wordpiece.hpp"
 
 namespace nb = nanobind;
@@ -287,4 +288,5 @@ NB_MODULE(_native, m) {
         .def_prop_ro("n_bytes", &Engine::n_bytes)
         .def_prop_ro("n_threads", &Engine::n_threads)
         .def_prop_ro("instruction_set", &Engine::instruction_set);
+    bind_pairs(m);
 }

@@ -1,6 +1,7 @@
 // The engine without Python, to be run under sanitizers: every kernel, precision and number of threads must give
 // the same bits for a text however it is batched, and odd input must give errors. Prints what it did; exits 1 on a
 // difference.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <stdexcept>
 
 #include "engine.hpp"
+#include "pairs.hpp"
 #include "wordpiece.hpp"
 
 using namespace gemel;
@@ -128,6 +130,39 @@ void check_boundary(const Weights& weights) {
     std::printf("3,000 odd inputs: %d refused\n", n_refused);
 }
 
+// The same best pairs and hits from every kernel, however many threads and with or without kept blocks.
+int check_pairs() {
+    constexpr int64_t n = 9000;
+    constexpr int dim = 13, k = 3;
+    int n_differences = 0;
+    std::vector<float> rows = noise(n * dim, 1.0f);
+    for (int64_t row = 0; row < n; row += 7) std::memcpy(&rows[size_t(row * dim)], rows.data(), dim * sizeof(float));
+    for (const bool is_cosine : {true, false}) {
+        std::vector<Pair> first;
+        std::vector<int64_t> first_ids;
+        for (const std::string& name : instruction_sets())
+            for (const int n_threads : {1, 3}) {
+                PackedRows packed(rows.data(), n, dim, is_cosine, kernels_named(name), n_threads, n_threads == 1 ? 0 : 1 << 30);
+                BestPairs best(400, -1e30f);
+                for (int64_t begin = 0; begin < n; begin += 4000) packed.best(packed, begin, std::min<int64_t>(begin + 4000, n), best);
+                std::vector<int64_t> ids(200 * k);
+                std::vector<float> scores(200 * k);
+                packed.search({rows.data(), 200, k, nullptr, 0, ids.data(), scores.data()});
+                std::vector<Pair> found = best.sorted(), above;
+                if (packed.above(packed, 0, n, found[99].score, 1 << 20, above) && above.size() < 100) ++n_differences;
+                if (first.empty()) {
+                    first = found;
+                    first_ids = ids;
+                }
+                n_differences += ids != first_ids;
+                for (size_t i = 0; i < first.size(); ++i)
+                    n_differences += found[i].first != first[i].first || found[i].second != first[i].second || found[i].score != first[i].score;
+            }
+    }
+    std::printf("pairs: %d differences\n", n_differences);
+    return n_differences;
+}
+
 void check_wordpiece() {
     const WordPiece tokenizer({"[UNK]", "a", "b", "##a", "##b", "ab", "##ba", ".", "\xe2\x80\x94"}, 0, true, "[", 20);
     size_t n_ids = 0, n_unread = 0;
@@ -146,7 +181,7 @@ void check_wordpiece() {
 
 int main() {
     const Weights weights;
-    const int n_differences = check_bits(weights);
+    const int n_differences = check_bits(weights) + check_pairs();
     check_boundary(weights);
     check_wordpiece();
     return n_differences ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -271,7 +271,7 @@ void bare_float_tile(const float* rows, int64_t stride, const float* panel, int 
 }
 
 Kernels named(const char* name) {
-    return {name, forward, linear, int8_sums, simd::tile_rows, bare_int8_tile, bare_float_tile};
+    return {name, forward, linear, int8_sums, simd::tile_rows, bare_int8_tile, bare_float_tile, sieve};
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include "products.hpp"
 
+#include "sifting.hpp"
+
 #include "attention.hpp"
 
 #include "forward.hpp"

@@ -7,6 +7,8 @@
 
 #include "products.hpp"
 
+#include "sifting.hpp"
+
 #include "attention.hpp"
 
 #include "forward.hpp"

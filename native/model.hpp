@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "sieve.hpp"
+
 namespace gemel {
 
 constexpr int panel_width = 64;  // outputs that one tile of a matrix product computes
@@ -151,6 +153,7 @@ struct Kernels {
     int tile_rows;  // of the bare tiles: these rows (n, stride) by one panel
     void (*int8_tile)(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth, int32_t* sums);
     void (*float_tile)(const float* rows, int64_t stride, const float* panel, int depth, float* sums);
+    Sieve sieve;
 };
 
 const Kernels& portable_kernels();

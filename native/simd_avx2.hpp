@@ -23,6 +23,8 @@ inline Floats magnitude(Floats x, Floats limit) {
 }
 inline Floats larger(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 inline Floats smaller(Floats a, Floats b) { return _mm256_min_ps(a, b); }
+// A bit for each lane in which x is at least the floor.
+inline uint32_t reaching(Floats x, Floats floor) { return uint32_t(_mm256_movemask_ps(_mm256_cmp_ps(x, floor, _CMP_GE_OQ))); }
 inline Floats to_floats(Ints x) { return _mm256_cvtepi32_ps(x); }
 inline Floats rounded(Floats x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 // x times two to the n, n whole and from -127 (which gives zero) to 127

@@ -21,6 +21,8 @@ inline Floats less_product(Floats c, Floats a, Floats b) { return _mm512_fnmadd_
 inline Floats magnitude(Floats x, Floats limit) { return _mm512_range_ps(x, limit, 0b1010); }
 inline Floats larger(Floats a, Floats b) { return _mm512_max_ps(a, b); }
 inline Floats smaller(Floats a, Floats b) { return _mm512_min_ps(a, b); }
+// A bit for each lane in which x is at least the floor.
+inline uint32_t reaching(Floats x, Floats floor) { return _mm512_cmp_ps_mask(x, floor, _CMP_GE_OQ); }
 inline Floats to_floats(Ints x) { return _mm512_cvtepi32_ps(x); }
 inline Floats rounded(Floats x) {
     return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

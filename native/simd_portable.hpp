@@ -68,6 +68,12 @@ inline Floats larger(Floats a, Floats b) {
 inline Floats smaller(Floats a, Floats b) {
     return each([&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
 }
+// A bit for each lane in which x is at least the floor.
+inline uint32_t reaching(Floats x, Floats floor) {
+    uint32_t bits = 0;
+    for (int i = 0; i < lanes; ++i) bits |= uint32_t(x.lane[i] >= floor.lane[i]) << i;
+    return bits;
+}
 inline Floats to_floats(Ints x) { return each([&](int i) { return float(x.lane[i]); }); }
 // To the nearest whole number, ties to even, for numbers below 2^22: the added constant has no bits left for a rest.
 inline Floats rounded(Floats x) { return (x + all(12582912.0f)) - all(12582912.0f); }

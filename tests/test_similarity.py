@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from gemel import similarity
 from gemel.errors import InvalidInput
-from gemel.similarity import MEASURES, neighbours, normalise, pairwise, top_k, top_pairs
+from gemel.similarity import MEASURES, checks, neighbours, normalise, pairwise, top_k, top_pairs
 
 Array = npt.NDArray[Any]
 measures = pytest.mark.parametrize("measure", MEASURES)
@@ -25,7 +25,7 @@ TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 @contextmanager
 def block_rows(n: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "_BLOCK_ROWS", n)
+        patch.setattr(checks, "BLOCK_ROWS", n)
         yield
 
 

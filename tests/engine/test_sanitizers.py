@@ -25,4 +25,5 @@ def test_the_engine_is_clean(sanitizers: str, tmp_path: Path) -> None:
     done = subprocess.run([tmp_path / "checks"], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "int8: the same bits in nine ways" in done.stdout
+    assert "pairs: 0 differences" in done.stdout
     assert done.stderr == ""

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gemel import similarity
 from gemel.errors import InvalidInput
 from gemel.similarity import pairwise
 from gemel.tasks.cluster import communities
@@ -93,17 +92,14 @@ def test_no_rows_have_no_groups() -> None:
     dim=st.integers(1, 5),
     threshold=st.sampled_from([-1, 0, 0.5, 0.75, 0.9, 1]),
     min_size=st.integers(1, 5),
-    block_rows=st.sampled_from([1, 4, 1024]),
 )
 @settings(max_examples=100, deadline=None)
 def test_each_group_is_the_largest_that_remains(
-    seed: int, n: int, dim: int, threshold: float, min_size: int, block_rows: int
+    seed: int, n: int, dim: int, threshold: float, min_size: int
 ) -> None:
     # Small whole numbers: many copies, ties and rows of zeros.
     vectors = np.random.default_rng(seed).integers(-2, 3, (n, dim)).astype(np.float32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(similarity, "_BLOCK_ROWS", block_rows)
-        groups = as_lists(communities(vectors, threshold=threshold, min_size=min_size))
+    groups = as_lists(communities(vectors, threshold=threshold, min_size=min_size))
     assert groups == naive_communities(vectors, threshold, min_size)
 
 

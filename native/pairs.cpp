@@ -1,0 +1,456 @@
+#include "pairs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace gemel {
+namespace {
+
+constexpr int64_t block_rows = 8192;
+constexpr int panels_at_once = 32;
+constexpr int64_t chunk_bytes = 128 * 1024;  // of rows that pass a panel: they stay in the second-level cache
+constexpr size_t pairs_before_merging = 4096;
+constexpr float no_floor = -std::numeric_limits<float>::infinity();
+
+// What rounding may add to a rough product: each of a few operations in float32, on a sum of at most
+// depth * 255 * 127 steps and on values of at most the product of the lengths.
+constexpr double rounding = 1.0 / (1 << 22);
+constexpr double underflow = 1e-44;
+constexpr double most_float = 3e38;
+
+int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+// A number that grows where the score falls, for scores that are no NaN.
+uint32_t descending(float score) {
+    uint32_t bits;
+    std::memcpy(&bits, &score, 4);
+    return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
+}
+
+// By score alone, eleven bits at a time from the lowest; what was equal stays in its order.
+void sort_by_score(std::vector<Pair>& pairs) {
+    std::vector<Pair> sorted(pairs.size());
+    for (int shift = 0; shift < 33; shift += 11) {
+        std::vector<size_t> at(2049, 0);
+        for (const Pair& pair : pairs) ++at[((descending(pair.score) >> shift) & 2047) + 1];
+        for (size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
+        for (const Pair& pair : pairs) sorted[at[(descending(pair.score) >> shift) & 2047]++] = pair;
+        pairs.swap(sorted);
+    }
+}
+
+bool is_earlier(const Pair& a, const Pair& b) { return a.first != b.first ? a.first < b.first : a.second < b.second; }
+
+}  // namespace
+
+BestPairs::BestPairs(size_t limit, float at_least)
+    : limit(limit), current_floor(at_least), last_first(std::numeric_limits<int64_t>::max()) {}
+
+void BestPairs::merge(std::vector<Pair>& waiting, float ceiling) {
+    const std::lock_guard<std::mutex> guard(lock);
+    const float floor = current_floor;
+    for (const Pair& pair : waiting)
+        if (pair.score >= floor) pairs.push_back(pair);
+    waiting.clear();
+    if (pairs.size() < 2 * limit) return;
+    cut();
+    const Pair& last = pairs.back();
+    current_floor = last.score;
+    if (last.score >= ceiling) last_first = last.first;
+}
+
+// Leaves the best, the last of them at the end.
+void BestPairs::cut() {
+    if (pairs.size() < limit) return;
+    const auto last = pairs.begin() + std::ptrdiff_t(limit) - 1;
+    std::nth_element(pairs.begin(), last, pairs.end(), comes_before);
+    pairs.resize(limit);
+}
+
+std::vector<Pair> BestPairs::sorted() {
+    const std::lock_guard<std::mutex> guard(lock);
+    cut();
+    std::vector<Pair> ordered = pairs;
+    sort_by_score(ordered);
+    for (auto equal = ordered.begin(); equal != ordered.end();) {
+        const auto end = std::find_if(equal, ordered.end(), [=](const Pair& pair) { return pair.score != equal->score; });
+        std::sort(equal, end, is_earlier);
+        equal = end;
+    }
+    return ordered;
+}
+
+// Columns: rows packed in panels of 64.
+struct PackedRows::Block {
+    int64_t first = 0;
+    int n = 0, depth = 0;
+    std::vector<int8_t> bytes;  // (panel, depth / 4, 64, 4)
+    std::vector<float> steps, shifts;
+    std::vector<double> longest, rests, largest_steps;  // of each panel: bounds for all of its columns
+
+    int n_panels() const { return int(groups_of(n, panel_width)); }
+    const int8_t* panel_bytes(int panel) const { return bytes.data() + int64_t(panel) * depth * panel_width; }
+    Panel panel(int number) const {
+        return {panel_bytes(number), steps.data() + number * panel_width, shifts.data() + number * panel_width, depth};
+    }
+};
+
+// Rows that are compared with columns.
+struct PackedRows::Asked {
+    const float* floats = nullptr;
+    const double* squares = nullptr;
+    int64_t n = 0;
+    int64_t stride = 0;
+    std::vector<uint8_t> bytes;
+    std::vector<double> step, inverse, rest, reach;  // of each row; reach is its length and its rest's
+};
+
+// Some rows and some panels of a block: what a thread does at a time.
+struct PackedRows::Item {
+    int64_t row, row_end;
+    int panel, panel_end;
+};
+
+PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cosine, const Kernels& kernels,
+                       int n_threads, int64_t most_bytes)
+    : floats(floats), n_rows(n_rows), n_columns(dim), depth(rounded_up(dim, 4)), is_cosine(is_cosine), kernels(kernels),
+      squares(size_t(n_rows)), pool(n_threads), kept(size_t(groups_of(n_rows, block_rows))) {
+    n_kept_blocks = size_t(most_bytes / (block_rows * depth));
+    std::atomic<int64_t> next{0};
+    pool.run([&](int) {
+        for (int64_t begin; (begin = next.fetch_add(block_rows)) < n_rows;)
+            for (int64_t row = begin; row < std::min(begin + block_rows, n_rows); ++row)
+                squares[size_t(row)] = kernels.sieve.dot(floats + row * dim, floats + row * dim, dim);
+    });
+}
+
+PackedRows::~PackedRows() = default;
+
+int64_t PackedRows::first_beyond(double square) const {
+    const auto beyond = std::find_if(squares.begin(), squares.end(), [=](double own) { return !(own <= square); });
+    return beyond == squares.end() ? -1 : beyond - squares.begin();
+}
+
+// A product with itself, divided by the root of its own square, is exactly 1: equal rows have cosine 1.
+float PackedRows::score_of(double product, double left_square, double right_square) const {
+    if (!is_cosine) return float(product);
+    const double lengths = std::sqrt(left_square * right_square);
+    return lengths > 0.0 ? float(std::clamp(product / lengths, -1.0, 1.0)) : 0.0f;
+}
+
+void PackedRows::score(const PackedRows& right, const int64_t* first, const int64_t* second, int64_t n,
+                       float* scores) const {
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t a = first[i], b = second[i];
+        const double product = kernels.sieve.dot(floats + a * n_columns, right.floats + b * n_columns, n_columns);
+        scores[i] = score_of(product, squares[size_t(a)], right.squares[size_t(b)]);
+    }
+}
+
+void PackedRows::pack(int64_t number, Block& block) {
+    block.first = number * block_rows;
+    block.n = int(std::min(block_rows, n_rows - block.first));
+    block.depth = depth;
+    const int n_panels = block.n_panels();
+    block.bytes.resize(size_t(n_panels) * size_t(depth) * panel_width);
+    block.steps.assign(size_t(n_panels) * panel_width, 0.0f);
+    block.shifts.assign(size_t(n_panels) * panel_width, 0.0f);
+    block.longest.assign(size_t(n_panels), 0.0);
+    block.rests.assign(size_t(n_panels), 0.0);
+    block.largest_steps.assign(size_t(n_panels), 0.0);
+    std::atomic<int> next{0};
+    pool.run([&](int) {
+        std::vector<int8_t> row(static_cast<size_t>(depth));
+        for (int panel; (panel = next.fetch_add(1)) < n_panels;) {
+            auto* to = block.bytes.data() + int64_t(panel) * depth * panel_width;
+            std::memset(to, 0, size_t(depth) * panel_width);
+            for (int c = 0; c < std::min<int>(panel_width, block.n - panel * panel_width); ++c) {
+                const int64_t at = block.first + panel * panel_width + c;
+                const double divisor = is_cosine ? std::sqrt(squares[size_t(at)]) : 1.0;
+                const Coarse coarse = kernels.sieve.coarsen(floats + at * n_columns, n_columns, divisor, row.data());
+                int64_t sum = 0;
+                for (int i = 0; i < n_columns; ++i) sum += row[size_t(i)];
+                for (int k = 0; k < depth; k += 4) std::memcpy(to + k * panel_width + c * 4, row.data() + k, 4);
+                block.steps[size_t(panel) * panel_width + size_t(c)] = coarse.step;
+                block.shifts[size_t(panel) * panel_width + size_t(c)] = float(-128.0 * double(sum) * double(coarse.step));
+                block.longest[size_t(panel)] = std::max(block.longest[size_t(panel)], coarse.length);
+                block.rests[size_t(panel)] = std::max(block.rests[size_t(panel)], coarse.rest);
+                block.largest_steps[size_t(panel)] = std::max(block.largest_steps[size_t(panel)], double(coarse.step));
+            }
+        }
+    });
+}
+
+const PackedRows::Block& PackedRows::block(int64_t number) {
+    std::unique_ptr<Block>& own = kept[size_t(number)];
+    if (own) return *own;
+    if (size_t(number) < n_kept_blocks) {
+        auto made = std::make_unique<Block>();
+        pack(number, *made);
+        own = std::move(made);
+        return *own;
+    }
+    if (!passing) passing = std::make_unique<Block>();
+    pack(number, *passing);
+    return *passing;
+}
+
+PackedRows::Asked PackedRows::asked(const float* rows, const double* row_squares, int64_t n) {
+    constexpr int64_t rows_at_once = 256;
+    constexpr double beyond_all = 1e300;  // a row of zeros: its floor is beyond all unless zero reaches it
+    Asked made;
+    made.floats = rows;
+    made.squares = row_squares;
+    made.n = n;
+    made.stride = depth;
+    made.bytes.assign(size_t(n) * size_t(depth), 128);
+    for (std::vector<double>* each : {&made.step, &made.inverse, &made.rest, &made.reach}) each->resize(size_t(n));
+    std::atomic<int64_t> next{0};
+    pool.run([&](int) {
+        std::vector<int8_t> bytes(static_cast<size_t>(depth));
+        for (int64_t begin; (begin = next.fetch_add(rows_at_once)) < n;)
+            for (int64_t r = begin; r < std::min(begin + rows_at_once, n); ++r) {
+                const double divisor = is_cosine ? std::sqrt(row_squares[r]) : 1.0;
+                const Coarse coarse = kernels.sieve.coarsen(rows + r * n_columns, n_columns, divisor, bytes.data());
+                uint8_t* to = made.bytes.data() + r * depth;
+                for (int i = 0; i < n_columns; ++i) to[i] = uint8_t(bytes[size_t(i)] + 128);
+                made.step[size_t(r)] = double(coarse.step);
+                made.inverse[size_t(r)] = coarse.step > 0.0f ? 1.0 / double(coarse.step) : beyond_all;
+                made.rest[size_t(r)] = coarse.rest;
+                made.reach[size_t(r)] = coarse.length + coarse.rest;
+            }
+    });
+    return made;
+}
+
+namespace {
+
+// The pairs above a floor, unless they are too many.
+struct Above {
+    const float at_least;
+    const size_t most;
+    const int64_t first_row;
+    std::vector<std::vector<Pair>> found;  // of each member
+    std::atomic<size_t> n_found{0};
+
+    float floor(int64_t) const { return at_least; }
+    bool is_over(int64_t) const { return n_found.load(std::memory_order_relaxed) > most; }
+    void take(int member, int64_t row, int64_t second, float score) {
+        found[size_t(member)].push_back({uint32_t(first_row + row), uint32_t(second), score});
+    }
+    void finish(int member, size_t before) { n_found += found[size_t(member)].size() - before; }
+    size_t begin(int member) const { return found[size_t(member)].size(); }
+    bool allows(int64_t, int64_t) const { return true; }
+};
+
+struct Best {
+    BestPairs& best;
+    const float ceiling;
+    const int64_t first_row;
+    std::vector<std::vector<Pair>> waiting;
+
+    float floor(int64_t) const { return best.floor(); }
+    bool is_over(int64_t row) const { return best.is_too_late(first_row + row); }
+    void take(int member, int64_t row, int64_t second, float score) {
+        waiting[size_t(member)].push_back({uint32_t(first_row + row), uint32_t(second), score});
+        if (waiting[size_t(member)].size() >= pairs_before_merging) best.merge(waiting[size_t(member)], ceiling);
+    }
+    size_t begin(int) const { return 0; }
+    void finish(int member, size_t) {
+        if (!waiting[size_t(member)].empty()) best.merge(waiting[size_t(member)], ceiling);
+    }
+    bool allows(int64_t, int64_t) const { return true; }
+};
+
+// The k best of each row, as a heap with the worst on top. Threads that find something for the same row take turns.
+struct Nearest {
+    struct Hit {
+        float score;
+        int64_t id;
+    };
+    struct Row {
+        std::atomic<float> floor{no_floor};
+        std::atomic_flag is_taken = ATOMIC_FLAG_INIT;
+        int n = 0;
+    };
+    const Search& wanted;
+    const int64_t first_query;
+    std::vector<Row> rows;
+    std::vector<Hit> hits;  // (rows, k)
+
+    Nearest(const Search& wanted, int64_t first_query, int64_t n)
+        : wanted(wanted), first_query(first_query), rows(size_t(n)), hits(size_t(n) * size_t(wanted.k)) {}
+
+    static bool is_better(const Hit& a, const Hit& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; }
+    float floor(int64_t row) const { return rows[size_t(row)].floor.load(std::memory_order_relaxed); }
+    bool is_over(int64_t) const { return false; }
+    size_t begin(int) const { return 0; }
+    void finish(int, size_t) {}
+    bool allows(int64_t row, int64_t id) const {
+        if (wanted.itself >= 0 && id == wanted.itself + first_query + row) return false;
+        return !wanted.allowed || wanted.allowed[id];
+    }
+    void take(int, int64_t row, int64_t id, float score) {
+        Row& own = rows[size_t(row)];
+        while (own.is_taken.test_and_set(std::memory_order_acquire)) Team::yield();
+        Hit* heap = hits.data() + row * wanted.k;
+        const Hit hit{score, id};
+        if (own.n < wanted.k) {
+            heap[own.n++] = hit;
+            std::push_heap(heap, heap + own.n, is_better);
+        } else if (is_better(hit, heap[0])) {
+            std::pop_heap(heap, heap + own.n, is_better);
+            heap[own.n - 1] = hit;
+            std::push_heap(heap, heap + own.n, is_better);
+        }
+        if (own.n == wanted.k) own.floor.store(heap[0].score, std::memory_order_relaxed);
+        own.is_taken.clear(std::memory_order_release);
+    }
+    void settle() {
+        for (size_t row = 0; row < rows.size(); ++row) {
+            Hit* heap = hits.data() + row * size_t(wanted.k);
+            std::sort(heap, heap + rows[row].n, is_better);
+            int64_t* ids = wanted.ids + (first_query + int64_t(row)) * wanted.k;
+            float* scores = wanted.scores + (first_query + int64_t(row)) * wanted.k;
+            for (int i = 0; i < wanted.k; ++i) {
+                ids[i] = i < rows[row].n ? heap[i].id : -1;
+                scores[i] = i < rows[row].n ? heap[i].score : no_floor;
+            }
+        }
+    }
+};
+
+}  // namespace
+
+// One comparison of rows with one block, shared by threads.
+class PackedRows::Scan {
+  public:
+    Scan(const PackedRows& owner, const Asked& asked, const PackedRows& right, const Block& block)
+        : owner(owner), asked(asked), right(right), block(block) {}
+
+    template <class Sink>
+    void run(const Item& item, int64_t first_row, bool is_half, int member, Sink& sink) const {
+        const int n = int(item.row_end - item.row);
+        std::vector<float> floors(static_cast<size_t>(n));
+        std::vector<uint64_t> found(static_cast<size_t>(n));
+        const RaisedRows rows{asked.bytes.data() + item.row * asked.stride, asked.stride, n};
+        const size_t before = sink.begin(member);
+        for (int panel = item.panel; panel < item.panel_end; ++panel) {
+            const int64_t column = block.first + int64_t(panel) * panel_width;
+            const int n_columns = std::min<int>(panel_width, block.n - panel * panel_width);
+            if (is_half && column + n_columns <= first_row + item.row + 1) continue;
+            if (sink.is_over(item.row)) break;
+            for (int r = 0; r < n; ++r) floors[size_t(r)] = sink.floor(item.row + r);
+            lower(item.row, n, panel, floors.data());
+            const int8_t* next = block.panel_bytes(panel + 1 < item.panel_end ? panel + 1 : item.panel);
+            owner.kernels.sieve.sift(rows, block.panel(panel), next, floors.data(), found.data());
+            const uint64_t present = n_columns == 64 ? ~uint64_t(0) : (uint64_t(1) << n_columns) - 1;
+            for (int r = 0; r < n; ++r) {
+                uint64_t bits = found[size_t(r)] & present;
+                if (bits) take(item.row + r, first_row + item.row + r, column, is_half, bits, member, sink);
+            }
+        }
+        sink.finish(member, before);
+    }
+
+  private:
+    // For each row what a rough product with any column of the panel must reach, in steps of the row, for the exact
+    // one to reach the row's floor.
+    void lower(int64_t row, int n, int panel, float* floors) const {
+        const double longest = block.longest[size_t(panel)], rest = block.rests[size_t(panel)];
+        const double off = rest + (longest + rest) * rounding;
+        const double steps = block.largest_steps[size_t(panel)] * (double(asked.stride) * 255.0 * 127.0) * rounding;
+        for (int r = 0; r < n; ++r) {
+            const size_t at = size_t(row + r);
+            const auto floor = double(floors[r]);
+            const double missed = asked.rest[at] * longest + asked.reach[at] * off + asked.step[at] * steps;
+            const double needed = (floor - std::fabs(floor) * rounding - underflow - missed) * asked.inverse[at];
+            const auto nearest = float(needed < -most_float ? -most_float : needed < most_float ? needed : most_float);
+            floors[r] = nearest - std::fabs(nearest) * 1.2e-7f - float(underflow);  // to float32, downwards
+        }
+    }
+
+    template <class Sink>
+    void take(int64_t row, int64_t first, int64_t column, bool is_half, uint64_t bits, int member, Sink& sink) const {
+        const int dim = owner.n_columns;
+        if (is_half && column <= first) {
+            const int64_t skipped = first + 1 - column;
+            bits = skipped >= 64 ? 0 : bits >> skipped << skipped;
+        }
+        for (; bits; bits &= bits - 1) {
+            const int64_t second = column + __builtin_ctzll(bits);
+            const uint64_t rest = bits & (bits - 1);
+            if (rest) prefetch(column + __builtin_ctzll(rest));
+            if (!sink.allows(row, second)) continue;
+            const double product = owner.kernels.sieve.dot(asked.floats + row * dim, right.floats + second * dim, dim);
+            const float score = right.score_of(product, asked.squares[row], right.squares[size_t(second)]);
+            if (score >= sink.floor(row)) sink.take(member, row, second, score);
+        }
+    }
+
+    void prefetch(int64_t row) const {
+        const char* at = reinterpret_cast<const char*>(right.floats + row * owner.n_columns);
+        for (int offset = 0; offset < owner.n_columns * 4; offset += 64) __builtin_prefetch(at + offset);
+    }
+
+    const PackedRows& owner;
+    const Asked& asked;
+    const PackedRows& right;
+    const Block& block;
+};
+
+template <class Sink>
+void PackedRows::scan(const Asked& asked, int64_t first_row, PackedRows& right, bool is_half, Sink& sink) {
+    const int64_t chunk = std::max<int64_t>(24, chunk_bytes / depth / 24 * 24);
+    const int64_t n_chunks = groups_of(asked.n, chunk);
+    const int64_t from = is_half ? first_row / block_rows : 0;
+    for (int64_t number = from; number < int64_t(right.kept.size()); ++number) {
+        const Block& block = right.block(number);
+        const int n_ranges = int(groups_of(block.n_panels(), panels_at_once));
+        std::atomic<int64_t> next{0};
+        right.pool.run([&](int member) {
+            const Scan scan(*this, asked, right, block);
+            for (int64_t number; (number = next.fetch_add(1)) < n_chunks * n_ranges;) {
+                const int64_t row = number / n_ranges * chunk;
+                const int panel = int(number % n_ranges) * panels_at_once;
+                const Item item{row, std::min(row + chunk, asked.n), panel, std::min(panel + panels_at_once, block.n_panels())};
+                scan.run(item, first_row, is_half, member, sink);
+            }
+        });
+    }
+}
+
+bool PackedRows::above(PackedRows& right, int64_t begin, int64_t end, float at_least, size_t most, std::vector<Pair>& found) {
+    const std::lock_guard<std::mutex> guard(right.one_at_a_time);
+    Above sink{at_least, most, begin, std::vector<std::vector<Pair>>(size_t(right.pool.size()))};
+    scan(asked(floats + begin * n_columns, squares.data() + begin, end - begin), begin, right, &right == this, sink);
+    if (sink.n_found > most) return false;
+    for (const std::vector<Pair>& own : sink.found) found.insert(found.end(), own.begin(), own.end());
+    std::sort(found.begin(), found.end(), is_earlier);
+    return true;
+}
+
+void PackedRows::best(PackedRows& right, int64_t begin, int64_t end, BestPairs& best) {
+    const std::lock_guard<std::mutex> guard(right.one_at_a_time);
+    const float ceiling = is_cosine ? 1.0f : std::numeric_limits<float>::infinity();
+    Best sink{best, ceiling, begin, std::vector<std::vector<Pair>>(size_t(right.pool.size()))};
+    scan(asked(floats + begin * n_columns, squares.data() + begin, end - begin), begin, right, &right == this, sink);
+}
+
+void PackedRows::search(const Search& wanted) {
+    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    const int64_t at_once = std::clamp<int64_t>((int64_t(1) << 22) / wanted.k, 64, 16384);
+    std::vector<double> own(size_t(wanted.n_queries));
+    for (int64_t q = 0; q < wanted.n_queries; ++q)
+        own[size_t(q)] = kernels.sieve.dot(wanted.queries + q * n_columns, wanted.queries + q * n_columns, n_columns);
+    for (int64_t begin = 0; begin < wanted.n_queries; begin += at_once) {
+        const int64_t n = std::min(at_once, wanted.n_queries - begin);
+        Nearest sink(wanted, begin, n);
+        scan(asked(wanted.queries + begin * n_columns, own.data() + begin, n), begin, *this, false, sink);
+        sink.settle();
+    }
+}
+
+}  // namespace gemel

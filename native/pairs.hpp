@@ -1,0 +1,107 @@
+// Which rows are most alike, exactly, at the cost of bytes.
+//
+// Every row is kept as bytes, with the length of what the bytes leave out. By the inequality of Cauchy and Schwarz
+// that bounds how far a product of bytes may be from the product of the rows: what cannot reach the floor is sifted
+// out, and the rest is scored again in double precision.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "model.hpp"
+#include "pool.hpp"
+
+namespace gemel {
+
+struct Pair {
+    uint32_t first, second;
+    float score;
+};
+constexpr int64_t most_rows = int64_t(1) << 32;
+
+// Higher scores first, equal ones by index.
+inline bool comes_before(const Pair& a, const Pair& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return a.first != b.first ? a.first < b.first : a.second < b.second;
+}
+
+// The best pairs so far.
+class BestPairs {
+  public:
+    BestPairs(size_t limit, float at_least);
+    float floor() const { return current_floor.load(std::memory_order_relaxed); }
+    // Whether no pair that comes after this one can be among the best, however alike.
+    bool is_too_late(int64_t first) const { return first > last_first.load(std::memory_order_relaxed); }
+    void merge(std::vector<Pair>& waiting, float ceiling);
+    // All of them, the best first.
+    std::vector<Pair> sorted();
+
+  private:
+    void cut();
+
+    const size_t limit;
+    std::atomic<float> current_floor;
+    std::atomic<int64_t> last_first;
+    std::mutex lock;
+    std::vector<Pair> pairs;
+};
+
+struct Search {
+    const float* queries;
+    int64_t n_queries;
+    int k;
+    const uint8_t* allowed;  // one for each row, or null: all
+    int64_t itself;          // the row that the first query is, so that no row finds itself; or -1
+    int64_t* ids;            // (n_queries, k), filled up with -1
+    float* scores;           // (n_queries, k), filled up with -infinity
+};
+
+// Rows (n, dim) that stay where they are and must outlive this.
+class PackedRows {
+  public:
+    PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cosine, const Kernels&, int n_threads, int64_t most_bytes);
+    ~PackedRows();
+
+    int64_t size() const { return n_rows; }
+    int dim() const { return n_columns; }
+    // The first row whose squared length is not at most this, or -1.
+    int64_t first_beyond(double square) const;
+    // Each pair left[first[i]], right[second[i]], scored exactly.
+    void score(const PackedRows& right, const int64_t* first, const int64_t* second, int64_t n, float* scores) const;
+
+    // The pairs of the rows from begin to end with the rows of `right`, or, if that is these rows themselves, with
+    // those after them. `above` gives those that score at_least, by index, unless they are more than `most`.
+    bool above(PackedRows& right, int64_t begin, int64_t end, float at_least, size_t most, std::vector<Pair>& found);
+    void best(PackedRows& right, int64_t begin, int64_t end, BestPairs& best);
+    void search(const Search&);
+
+  private:
+    struct Block;
+    struct Asked;
+    struct Item;
+    class Scan;
+
+    float score_of(double product, double left_square, double right_square) const;
+    Asked asked(const float* rows, const double* squares, int64_t n);
+    const Block& block(int64_t number);
+    void pack(int64_t number, Block& block);
+    template <class Sink>
+    void scan(const Asked&, int64_t first_row, PackedRows& right, bool is_half, Sink&);
+
+    const float* const floats;
+    const int64_t n_rows;
+    const int n_columns, depth;
+    const bool is_cosine;
+    const Kernels& kernels;
+    std::vector<double> squares;
+    Pool pool;
+    std::mutex one_at_a_time;
+    size_t n_kept_blocks;
+    std::vector<std::unique_ptr<Block>> kept;
+    std::unique_ptr<Block> passing;  // one that is not kept
+};
+
+}  // namespace gemel

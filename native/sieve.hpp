@@ -1,0 +1,40 @@
+// Comparing many rows by bytes: what one instruction set offers for it.
+#pragma once
+
+#include <cstdint>
+
+namespace gemel {
+
+// A row in whole steps: x / divisor = step * bytes + rest.
+struct Coarse {
+    float step = 0.0f;
+    double length = 0.0;  // of x / divisor
+    double rest = 0.0;    // the length of the rest
+};
+
+// Rows of bytes that were raised by 128, as the tiles want them.
+struct RaisedRows {
+    const uint8_t* bytes;
+    int64_t stride;
+    int n_rows;
+};
+
+// 64 coarse rows side by side.
+struct Panel {
+    const int8_t* bytes;  // (depth / 4, 64, 4)
+    const float* steps;
+    const float* shifts;  // -128 step (sum of the bytes): gives back what the raised rows have too much
+    int depth;
+};
+
+struct Sieve {
+    // The row as bytes from -127 to 127.
+    Coarse (*coarsen)(const float* row, int dim, double divisor, int8_t* bytes);
+    // For each row the columns of the panel whose product, in steps of the row, reaches the row's floor.
+    // `next` is fetched meanwhile.
+    void (*sift)(const RaisedRows&, const Panel&, const int8_t* next, const float* floors, uint64_t* found);
+    // The inner product, summed in double precision in an order that depends on nothing but `dim`.
+    double (*dot)(const float* a, const float* b, int dim);
+};
+
+}  // namespace gemel

@@ -1,0 +1,94 @@
+// The sieve for this instruction set, in terms of whichever simd header was included before.
+#pragma once
+
+namespace {
+
+using namespace gemel;
+
+inline float largest_magnitude(const float* row, int dim) {
+    constexpr int strands = 32;
+    float most[strands] = {};
+    int i = 0;
+    for (; i + strands <= dim; i += strands)
+        for (int s = 0; s < strands; ++s) {
+            const float size = __builtin_fabsf(row[i + s]);
+            most[s] = size > most[s] ? size : most[s];
+        }
+    for (; i < dim; ++i) {
+        const float size = __builtin_fabsf(row[i]);
+        most[0] = size > most[0] ? size : most[0];
+    }
+    for (int s = 1; s < strands; ++s) most[0] = most[s] > most[0] ? most[s] : most[0];
+    return most[0];
+}
+
+Coarse coarsen(const float* row, int dim, double divisor, int8_t* bytes) {
+    constexpr int strands = 16;
+    Coarse made;
+    const float most = largest_magnitude(row, dim);
+    if (!(most > 0.0f) || !(divisor > 0.0)) {
+        for (int i = 0; i < dim; ++i) bytes[i] = 0;
+        return made;
+    }
+    made.step = float(double(most) / divisor / 127.0);
+    const double inverse = 127.0 / double(most), reciprocal = 1.0 / divisor, step = double(made.step);
+    double lengths[strands] = {}, rests[strands] = {};
+    const auto take = [&](int i, int s) {
+        const double x = double(row[i]);
+        // To the nearest whole number: the added constant has no bits left for a rest.
+        const double whole = (x * inverse + 6755399441055744.0) - 6755399441055744.0;
+        const double value = x * reciprocal, rest = value - step * whole;
+        bytes[i] = int8_t(int32_t(whole));
+        lengths[s] += value * value;
+        rests[s] += rest * rest;
+    };
+    int i = 0;
+    for (; i + strands <= dim; i += strands)
+        for (int s = 0; s < strands; ++s) take(i + s, s);
+    for (int s = 0; i < dim; ++i, ++s) take(i, s);
+    for (int s = 1; s < strands; ++s) {
+        lengths[0] += lengths[s];
+        rests[0] += rests[s];
+    }
+    constexpr double beyond_rounding = 1.0 + 1e-9;
+    made.length = __builtin_sqrt(lengths[0]) * beyond_rounding;
+    made.rest = __builtin_sqrt(rests[0]) * beyond_rounding;
+    return made;
+}
+
+void sift(const RaisedRows& rows, const Panel& panel, const int8_t* next, const float* floors, uint64_t* found) {
+    const int n_tiles = (rows.n_rows + simd::tile_rows - 1) / simd::tile_rows;
+    const int64_t tile_bytes = (int64_t(panel.depth) * panel_width + n_tiles - 1) / n_tiles;
+    const int64_t step = (tile_bytes + panel.depth - 1) / panel.depth * 4;
+    const float *steps = panel.steps, *shifts = panel.shifts;
+    for (int t = 0; t < n_tiles; ++t) {
+        const int row = t * simd::tile_rows;
+        const int n = rows.n_rows - row < simd::tile_rows ? rows.n_rows - row : simd::tile_rows;
+        uint64_t* bits = found + row;
+        const float* needed = floors + row;
+        for (int r = 0; r < n; ++r) bits[r] = 0;
+        tile_of<simd::tile_rows>(rows.bytes + row * rows.stride, rows.stride, panel.bytes, panel.depth,
+                                 Ahead{reinterpret_cast<const char*>(next) + t * tile_bytes, step}, n,
+                                 [=](int r, int c, simd::Ints sum) {
+                                     const simd::Floats product =
+                                         simd::fma(simd::to_floats(sum), simd::load(steps + c), simd::load(shifts + c));
+                                     bits[r] |= uint64_t(simd::reaching(product, simd::all(needed[r]))) << c;
+                                 });
+    }
+}
+
+double dot(const float* a, const float* b, int dim) {
+    constexpr int strands = 16;
+    double sums[strands] = {};
+    int i = 0;
+    for (; i + strands <= dim; i += strands)
+        for (int s = 0; s < strands; ++s) sums[s] += double(a[i + s]) * double(b[i + s]);
+    for (int s = 0; i < dim; ++i, ++s) sums[s] += double(a[i]) * double(b[i]);
+    for (int half = strands / 2; half > 0; half /= 2)
+        for (int s = 0; s < half; ++s) sums[s] += sums[s + half];
+    return sums[0];
+}
+
+constexpr Sieve sieve{coarsen, sift, dot};
+
+}  // namespace
