@@ -20,7 +20,7 @@ from gemel.index.arguments import Integers
 from gemel.index.database import Database
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswIndex
-from gemel.index.scan import best_of, merged, nothing_found, scan
+from gemel.index.scan import FEW_ROWS, Scanner, best_of, merged, nothing_found
 from gemel.index.segment import segment_name
 from gemel.index.settings import Settings
 from gemel.index.view import Mask, View
@@ -61,6 +61,7 @@ class DenseSearch:
         self.database = database
         self.settings = settings
         self.graphs = Graphs(folder)
+        self._scanner = Scanner(settings.measure)
         self._lock = threading.Lock()
         self._view: View | None = None
 
@@ -150,9 +151,9 @@ class DenseSearch:
         self, connection: sqlite3.Connection, view: View, queries: Vectors, k: int, allowed: Mask
     ) -> Hits:
         n_allowed = int(np.count_nonzero(allowed))
-        is_few = n_allowed <= EXACT_ROWS and n_allowed < view.n_live
+        is_few = n_allowed <= FEW_ROWS and n_allowed < view.n_live
         reading.check_blocks(connection, view, np.flatnonzero(allowed) if is_few else None, self.folder)
-        return scan(queries, view.rows, allowed, k, self.settings.measure)
+        return self._scanner.search(queries, view, allowed, k)
 
     def _walked(
         self,
@@ -181,8 +182,7 @@ class DenseSearch:
         if first_later < view.n_slots:
             later = np.flatnonzero(allowed[first_later:]) + first_later
             reading.check_blocks(connection, view, later, self.folder)
-            found = scan(queries, view.rows[first_later:], allowed[first_later:], k, self.settings.measure)
-            hits = merged(hits, Hits(np.where(found.ids >= 0, found.ids + first_later, -1), found.scores))
+            hits = merged(hits, self._scanner.search(queries, view, allowed, k, first_later))
         return hits
 
 

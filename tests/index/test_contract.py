@@ -24,7 +24,7 @@ class Kind:
     make: Callable[[str], Index]
     measures: tuple[str, ...] = ("cosine", "dot", "euclidean")
     recall: float = 1.0  # of the ten best of 500, on average
-    tolerance: float = 1e-6  # of a score
+    tolerance: float = 1e-6  # of a score, next to the largest
 
 
 def hnsw(dtype: str) -> Callable[[str], Index]:
@@ -33,8 +33,8 @@ def hnsw(dtype: str) -> Callable[[str], Index]:
 
 INDEXES = {
     "exact": Kind(lambda measure: ExactIndex(DIM, measure=measure), measures=tuple(MEASURES)),
-    "hnsw float32": Kind(hnsw("float32"), recall=0.98, tolerance=1e-3),
-    "hnsw float16": Kind(hnsw("float16"), recall=0.98, tolerance=2e-2),
+    "hnsw float32": Kind(hnsw("float32"), recall=0.95, tolerance=1e-3),
+    "hnsw float16": Kind(hnsw("float16"), recall=0.95, tolerance=2e-2),
     "hnsw int8": Kind(hnsw("int8"), measures=("cosine",), recall=0.9, tolerance=2e-2),
 }
 CASES = [(name, measure) for name, kind in INDEXES.items() for measure in kind.measures]
@@ -73,8 +73,9 @@ def test_the_best_are_found_with_their_scores(case: tuple[Kind, str, Index]) -> 
     expected = top_k(queries, rows, 10, measure)
     hits = index.search(queries, 10)
     assert overlap(hits.ids, ids[expected.ids]) >= kind.recall
-    scale = np.abs(expected.scores).max()
-    np.testing.assert_allclose(hits.scores, expected.scores, atol=kind.tolerance * scale + (1 - kind.recall))
+    scores = MEASURES[measure](queries, rows)
+    of_hits = np.take_along_axis(scores, np.argsort(ids)[np.searchsorted(np.sort(ids), hits.ids)], axis=1)
+    np.testing.assert_allclose(hits.scores, of_hits, atol=kind.tolerance * np.abs(of_hits).max())
     assert (np.diff(hits.scores, axis=1) <= 0).all()
 
 
