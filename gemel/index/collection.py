@@ -20,6 +20,7 @@ from gemel.index.dense import CollectionInfo, DenseSearch, Plan
 from gemel.index.doctor import Diagnosis, Doctor
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswParameters
+from gemel.index.lexical import checked_tokenizers
 from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
 from gemel.index.segment import DType, Rows
 from gemel.index.settings import KnownModel, Settings, make_folder, read_settings
@@ -76,7 +77,7 @@ class Collection:
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Collection:
         """Make an empty collection for the vectors of this encoder, and open it."""
-        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, tuple(text_search))
+        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, checked_tokenizers(text_search))
         make_folder(Path(path), settings)
         used = None if isinstance(encoder, KnownModel) else encoder
         return cls.open(path, used, timeout_seconds=timeout_seconds)

@@ -200,10 +200,10 @@ def lay_out(folder: Path, settings: dict[str, str], text_search: Sequence[str]) 
         connection.execute("pragma synchronous = full")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         connection.execute(f"pragma user_version = {FORMAT}")
-        connection.executescript(SCHEMA)
-        for name in text_search:
-            connection.executescript(FULL_TEXT.format(name=table_of(name), tokenizer=TOKENIZERS[name]))
+        tables = [FULL_TEXT.format(name=table_of(name), tokenizer=TOKENIZERS[name]) for name in text_search]
+        connection.executescript("begin;" + SCHEMA + "".join(tables))
         connection.executemany("insert into settings values (?, ?)", settings.items())
+        connection.execute("commit")
     finally:
         connection.close()
 

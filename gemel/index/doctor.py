@@ -133,6 +133,8 @@ class Doctor:
             self._find(f"the table of records: {flaw}", is_lost=is_lost, is_repaired=is_repaired)
 
     def _examine_full_text(self, repair: bool) -> None:
+        if self._database.read_only:  # FTS5 takes its own check for a change
+            return
         for tokenizer in self._settings.text_search:
             table = table_of(tokenizer)
             if _is_consistent(self._database, table):

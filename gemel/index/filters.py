@@ -48,7 +48,8 @@ _TYPES = {
     float: "('integer', 'real')",
     bool: "('true', 'false')",
 }
-_MAX_TESTS = 500  # SQLite reads expressions to a depth of 1,000
+# SQLite reads expressions to a depth of 1,000, with 32,766 parameters.
+_MAX_TESTS, _MAX_DEPTH, _MAX_VALUES = 500, 50, 10_000
 
 _TYPE, _VALUE = "json_type(metadata, ?)", "json_extract(metadata, ?)"
 
@@ -72,7 +73,7 @@ class Filter:
         self.values = values
         self._tokens = _read_tokens(text)
         self._at = 0
-        self._n_tests = 0
+        self._n_tests = self._depth = 0
         self._unused = list(values)
         self.condition = self._either()
         if self._kind != "end":
@@ -122,12 +123,16 @@ class Filter:
     def _test(self) -> Condition:
         self._n_tests += 1
         if self._n_tests > _MAX_TESTS:
-            raise InvalidInput(
-                f"the filter has more than {_MAX_TESTS} tests or brackets; make it shorter, use `in`"
-            )
+            raise InvalidInput(f"the filter has more than {_MAX_TESTS} tests; make it shorter, use `in`")
         if self._takes("("):
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise InvalidInput(
+                    f"the filter has brackets {self._depth} deep; make it {_MAX_DEPTH} at most"
+                )
             inside = self._either()
             self._expect(")")
+            self._depth -= 1
             return inside
         path = self._field()
         if self._kind == "sign" and self._word in _COMPARISONS:
@@ -143,13 +148,16 @@ class Filter:
 
     def _among(self, path: str, is_negated: bool) -> Condition:
         self._expect("(")
-        tests = [_equal(path, self._value())]
+        values = [self._value()]
         while self._takes(","):
-            tests.append(_equal(path, self._value()))
+            values.append(self._value())
         self._expect(")")
-        sql = " or ".join(test.sql for test in tests)
-        parameters = tuple(value for test in tests for value in test.parameters)
-        return Condition(f"(not ({sql}))" if is_negated else f"({sql})", parameters)
+        if len(values) > _MAX_VALUES:
+            raise InvalidInput(
+                f"the filter has {len(values):,} values to choose from; give {_MAX_VALUES:,} at most"
+            )
+        test = _one_of(path, values)
+        return Condition(f"(not {test.sql})", test.parameters) if is_negated else test
 
     def _field(self) -> str:
         if self._kind == "quoted":
@@ -247,6 +255,20 @@ def _equal(path: str, value: Value) -> Condition:
     if value is None:
         return Condition(f"(coalesce({_TYPE}, 'null') = 'null')", (path,))
     return _in_order(path, "=", value)
+
+
+def _one_of(path: str, values: list[Value]) -> Condition:
+    """Equal to one of the values: one list for each kind, as SQLite reads no deep chain of alternatives."""
+    tests = [_equal(path, None)] if None in values else []
+    for types in dict.fromkeys(_TYPES.values()):
+        alike = [value for value in values if value is not None and _TYPES[type(value)] == types]
+        if alike:
+            marks = ",".join("?" * len(alike))
+            bound = (int(value) if isinstance(value, bool) else value for value in alike)
+            sql = f"coalesce({_TYPE} in {types} and {_VALUE} in ({marks}), 0)"
+            tests.append(Condition(sql, (path, path, *bound)))
+    sql = " or ".join(test.sql for test in tests)
+    return Condition(f"({sql})", tuple(value for test in tests for value in test.parameters))
 
 
 def _in_order(path: str, sign: str, value: str | int | float | bool) -> Condition:

@@ -41,7 +41,7 @@ class Settings:
             raise InvalidInput(f"fingerprint is {self.fingerprint!r}; expected that of an encoder")
         if self.measure not in MEASURES:
             raise InvalidInput(f"measure is {self.measure!r}; expected one of {', '.join(MEASURES)}")
-        object.__setattr__(self, "text_search", checked_tokenizers(self.text_search))
+        checked_tokenizers(self.text_search)
         RowLayout(self.dim, self.dtype)
 
     @property

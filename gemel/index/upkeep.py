@@ -8,9 +8,9 @@ from contextlib import suppress
 import numpy as np
 
 from gemel.errors import Busy, MissingExtra
-from gemel.index import ann, compaction, reading
+from gemel.index import ann, compaction, dense, reading
 from gemel.index.database import table_of
-from gemel.index.dense import EXACT_ROWS, DenseSearch
+from gemel.index.dense import DenseSearch
 from gemel.index.hnsw import HnswParameters
 from gemel.index.settings import Settings
 from gemel.index.writing import Writer
@@ -23,8 +23,8 @@ UNINDEXED_SHARE = 0.25
 class Upkeep:
     """The work behind the records: it loses nothing when it is broken off, and can be done at any time."""
 
-    def __init__(self, dense: DenseSearch, writer: Writer, timeout_seconds: float) -> None:
-        self._dense = dense
+    def __init__(self, search: DenseSearch, writer: Writer, timeout_seconds: float) -> None:
+        self._dense = search
         self._writer = writer
         self._builder = ann.Builder(writer.folder, timeout_seconds)
 
@@ -58,7 +58,7 @@ class Upkeep:
         if is_sound or base is None:
             if n_unindexed < max(UNINDEXED_ROWS, UNINDEXED_SHARE * view.n_live):
                 return
-        elif view.n_live <= EXACT_ROWS:
+        elif view.n_live <= dense.EXACT_ROWS:
             return
         # Without usearch, or while another process builds it, searches stay exact.
         with suppress(MissingExtra, Busy):
