@@ -62,6 +62,12 @@ def rows_by_id(connection: sqlite3.Connection, ids: Sequence[Id]) -> dict[Id, St
     return found
 
 
+def known_rows(connection: sqlite3.Connection, ids: Sequence[Id]) -> dict[Id, StoredRow]:
+    """Those of the rows with these ids that are there, under the id that they have."""
+    found = in_parts(connection, f"select {_COLUMNS} from records where id in (?*)", ids)
+    return {row[1]: StoredRow._make(row) for row in found}
+
+
 def all_rows(
     connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()
 ) -> Iterator[StoredRow]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from gemel.index.checksums import row_checksum
 from gemel.index.database import Database, in_parts
 from gemel.index.lock import locked
+from gemel.index.reading import StoredRow, known_rows
 from gemel.index.records import Added, Id, Row
 from gemel.index.segment import RowLayout, Rows, Segment
 
@@ -25,22 +26,13 @@ WINDOW_CHARS = 16_000_000
 Encode = Callable[[list[str]], Rows]  # texts -> vectors as they are stored
 
 
-class _Known(NamedTuple):
-    number: int
-    id: Id
-    metadata: str
-    content: bytes
-    vector_checksum: int | None
-    checksum: int
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What has to be done with a window of rows, given what is in the table."""
 
     inserted: list[Row]  # these need a vector, be they new or changed
-    replaced: list[_Known]  # these go, to come back changed
-    relabelled: list[tuple[Row, _Known]]  # only the metadata of these has changed
+    replaced: list[StoredRow]  # these go, to come back changed
+    relabelled: list[tuple[Row, StoredRow]]  # only the metadata of these has changed
     n_unchanged: int
 
     def added(self, n_encoded: int) -> Added:
@@ -161,10 +153,7 @@ def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _planned(connection: sqlite3.Connection, rows: Sequence[Row]) -> _Plan:
-    sql = "select number, id, metadata, content, vector_checksum, checksum from records where id in (?*)"
-    known = {
-        entry.id: entry for entry in map(_Known._make, in_parts(connection, sql, [row.id for row in rows]))
-    }
+    known = known_rows(connection, [row.id for row in rows])
     plan = _Plan([], [], [], 0)
     last = {row.id: row for row in rows}  # of a text without an id that stands here twice
     n_unchanged = len(rows) - len(last)
@@ -182,12 +171,9 @@ def _planned(connection: sqlite3.Connection, rows: Sequence[Row]) -> _Plan:
     return _Plan(plan.inserted, plan.replaced, plan.relabelled, n_unchanged)
 
 
-def _is_stored(row: Row, known: _Known) -> bool:
+def _is_stored(row: Row, known: StoredRow) -> bool:
     """Whether the text is there, whole and with its vector: adding a damaged record again mends it."""
-    if row.content != known.content or known.vector_checksum is None:
-        return False
-    before = Row(known.id, row.text, known.metadata, known.content)
-    return checksum_of(known.number, before, known.vector_checksum) == known.checksum
+    return row.content == known.content and known.vector_checksum is not None and known.is_whole
 
 
 def checksum_of(number: int, row: Row, vector_checksum: int | None) -> int:
