@@ -73,7 +73,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection whose statements all see the same commit."""
-        with self._errors(), self._connection() as connection:
+        with plain_errors(self.path.parent), self._connection() as connection:
             connection.execute("begin")
             try:
                 yield connection
@@ -83,7 +83,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection whose statements become one commit, or nothing at all."""
-        with self._errors(), self._connection() as connection:
+        with plain_errors(self.path.parent), self._connection() as connection:
             connection.execute("begin immediate")
             try:
                 yield connection
@@ -96,7 +96,7 @@ class Database:
     @contextmanager
     def outside(self) -> Iterator[sqlite3.Connection]:
         """A connection without a transaction, for checks and for what SQLite does in none."""
-        with self._errors(), self._connection() as connection:
+        with plain_errors(self.path.parent), self._connection() as connection:
             yield connection
 
     def close(self) -> None:
@@ -159,18 +159,19 @@ class Database:
                 f"{folder} has format {format_} and this version of gemel reads up to {FORMAT}; upgrade gemel"
             )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """What SQLite and the system have to say, in the words of this program."""
-        try:
-            yield
-        except GemelError:
-            raise
-        except (sqlite3.Error, OSError) as error:
-            raise translated(error, self.path.parent) from error
+
+@contextmanager
+def plain_errors(folder: Path) -> Iterator[None]:
+    """What SQLite and the system have to say of a folder, in the words of this program."""
+    try:
+        yield
+    except GemelError:
+        raise
+    except (sqlite3.Error, OSError) as error:
+        raise _translated(error, folder) from error
 
 
-def translated(error: Exception, folder: Path) -> GemelError:
+def _translated(error: Exception, folder: Path) -> GemelError:
     """The error of this program that an error of SQLite or of the system amounts to."""
     reason = str(error)
     if isinstance(error, OSError):

@@ -12,7 +12,7 @@ import numpy as np
 from gemel.errors import Damaged
 from gemel.index import ann, compaction
 from gemel.index.checksums import checksum
-from gemel.index.database import Database, table_of
+from gemel.index.database import Database, plain_errors, table_of
 from gemel.index.hnsw import verified_parameters
 from gemel.index.reading import StoredRow, all_rows
 from gemel.index.records import Id, Row
@@ -86,7 +86,7 @@ class Doctor:
 
     def repair(self, *, drop: bool) -> Diagnosis:
         """Look at everything, mend what can be mended, and `drop` the records that cannot."""
-        with self._writer.lock():
+        with plain_errors(self._folder), self._writer.lock():
             diagnosis = self._examined(repair=True, drop=drop)
         return diagnosis if self._mend_index(diagnosis) else self._told(diagnosis.n_records)
 
