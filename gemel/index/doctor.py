@@ -164,7 +164,7 @@ class Doctor:
         gone = damaged if drop else set()
         if rows.without_vector or gone:
             lost = {row.number for row in rows.without_vector} - set(vectors)
-            remove_numbers(connection, sorted(gone))
+            remove_numbers(connection, sorted(gone), self._settings.text_search)
             kept = _mended(connection, view, vectors, lost)
             compaction.write_generation(connection, self._folder, self._settings.layout, kept)
             for row in lacking:
