@@ -28,12 +28,13 @@ from typing import Any
 from encoding_process import HashEncoder
 
 from gemel.errors import WriteFailed
-from gemel.index import Collection, Record, database, dense, scan, upkeep
+from gemel.index import Collection, Record, database, dense, upkeep
 
 State = dict[str, str]  # id -> text
 
 # Sizes at which an index is built every now and then, and every file has many blocks.
-dense.EXACT_ROWS, scan.FEW_ROWS, upkeep.UNINDEXED_ROWS = 40, 20, 60
+dense.EXACT_ROWS, upkeep.UNINDEXED_ROWS = 40, 60
+dense.PASS_COST = dense.GATHER_COST = 1e9  # so that a search goes by the index once there is one
 
 
 class Log:
