@@ -262,7 +262,7 @@ class Collection:
             self._database,
             self._writer,
             None if self.encoder is None else self._encode,
-            self._upkeep.build_index,
+            self._upkeep,
         )
         return doctor.repair(drop=drop) if repair else doctor.examine()
 

@@ -112,8 +112,8 @@ def examine(folder: Path, possible: list[State]) -> tuple[list[str], int]:
         wrong += [finding.what for finding in diagnosis.findings]
         diagnosis = collection.doctor()
         wrong += [finding.what for finding in diagnosis.findings]
-        if len(list(folder.glob("vectors-*"))) > 1:
-            wrong.append("a file of vectors that does not count is still there")
+        if len(list(folder.glob("vectors-*"))) > 1 or len(list(folder.glob("*index-*"))) > 1:
+            wrong.append("a file that does not count is still there")
     return wrong, possible.index(found) if found in possible else -1
 
 
