@@ -23,6 +23,7 @@ from gemel.index.view import View
 from gemel.index.writing import Encode, Writer, checksum_of, remove_numbers
 
 _WINDOW_TEXTS = 4_096
+_SPARE_FLAW = "there are vectors that no record needs, and they are damaged or were not removed"
 _NAMED = 20  # findings of one kind that are told one by one
 
 
@@ -107,6 +108,8 @@ class Doctor:
                     self._mend_rows(connection, view, rows, drop)
                 else:
                     self._tell_of_rows(rows, mended=set(), drop=False)
+                    if self._has_spare_flaws(view, rows):
+                        self._find(_SPARE_FLAW)
             self._examine_full_text(repair)
         except Damaged as error:  # so badly that SQLite cannot go on
             self._find(str(error), is_lost=True)
@@ -167,12 +170,15 @@ class Doctor:
             compaction.write_generation(connection, self._folder, self._settings.layout, kept)
             for row in lacking:
                 _note_vector(connection, row, vectors.get(row.number))
-        elif len(view.damaged_slots()):  # only vectors that no record needs
-            compaction.write_generation(
-                connection, self._folder, self._settings.layout, compaction.counted_rows(view)
-            )
-            self._find("vectors that no record needs are damaged", is_repaired=True)
+        elif self._has_spare_flaws(view, rows):
+            kept = _mended(connection, view, {}, set())
+            compaction.write_generation(connection, self._folder, self._settings.layout, kept)
+            self._find(_SPARE_FLAW, is_repaired=True)
         self._tell_of_rows(rows, mended=set(vectors), drop=drop)
+
+    def _has_spare_flaws(self, view: View, rows: _Rows) -> bool:
+        """Whether vectors that no record needs are damaged, or there are some that no record has removed."""
+        return not rows.without_vector and (view.n_live > rows.n_records or len(view.damaged_slots()) > 0)
 
     def _encoded(self, rows: list[StoredRow]) -> dict[int, Rows]:
         """The vectors of rows, made again from their texts, where there is an encoder."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 from gemel.errors import InvalidInput
 from gemel.index.database import TOKENIZERS, in_parts, table_of
@@ -20,6 +21,14 @@ def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
         if name not in TOKENIZERS:
             raise InvalidInput(f"text_search has {name!r}; expected some of {', '.join(TOKENIZERS)}, or none")
     return tuple(dict.fromkeys(names))
+
+
+def chosen_tokenizer(kept: Sequence[str], name: str | None, folder: Path) -> str:
+    """The tokenizer that was asked for, or the first that a collection keeps."""
+    if not kept or (name is not None and name not in kept):
+        offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
+        raise InvalidInput(f"{folder} has no full text by {name or 'word'}: {offered}")
+    return name or kept[0]
 
 
 def full_text_query(text: str, tokenizer: str) -> str:

@@ -130,6 +130,22 @@ def test_vectors_made_elsewhere_are_kept(tmp_path: Path, toy_encoder: ToyEncoder
             made.add(["dog"])
 
 
+def test_vectors_are_given_back_with_their_ids(collection: Collection, toy_encoder: ToyEncoder) -> None:
+    collection.add(TEXTS, range(5))
+    ids, vectors = collection.vectors()
+    assert ids == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode(TEXTS))
+    assert isinstance(vectors, np.memmap)
+    collection.remove([1])
+    ids, vectors = collection.vectors()
+    assert ids == [0, 2, 3, 4]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([TEXTS[n] for n in ids]))
+    ids, vectors = collection.vectors([4, 1, "no", 2])
+    assert ids == [4, 2]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([TEXTS[4], TEXTS[2]]))
+    assert collection.vectors([])[1].shape == (0, 16)
+
+
 # Search ----------------------------------------------------------------------------------------------------
 
 
@@ -300,6 +316,7 @@ def test_another_models_vectors_and_queries_are_refused_naming_both(
 
 BAD_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "a lone text": ({"texts": "dog"}, "one str was given"),
+    "a number": ({"texts": 5}, "one int was given"),
     "a text that is none": ({"texts": ["dog", 3]}, "text 1 is the int 3"),
     "half a surrogate pair": ({"texts": ["\ud800"]}, "half a surrogate pair"),
     "an id twice": ({"texts": ["a", "b"], "ids": [1, 1]}, "id 1 is given twice, at 0 and at 1"),
