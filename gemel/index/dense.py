@@ -130,7 +130,9 @@ class DenseSearch:
         """The numbers of the k records most like each query."""
         allowed, base = view.allowed(connection, filter_), read_base(connection)
         plan = self._planned(base, view, allowed, k=k, n_queries=len(queries))
-        graph = self.graphs.get(base) if base is not None and plan.method == "approximate" else None
+        graph: HnswIndex | None = None
+        if base is not None and plan.method == "approximate":
+            graph = self.graphs.get(base, lambda: self._is_outdated(view))
         if base is None or graph is None:
             hits = self._scanned(connection, view, queries, k, allowed)
         else:
