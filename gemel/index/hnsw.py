@@ -182,7 +182,9 @@ class HnswIndex:
         width = keys.shape[1]
         is_hit = np.arange(width) < counts
         hits.ids[:, :width] = np.where(is_hit, keys, -1)
-        hits.scores[:, :width] = np.where(is_hit, self._scores(distances), -np.inf)
+        # What stands behind the last hit was never written.
+        scores = self._scores(np.where(is_hit, distances, 0))
+        hits.scores[:, :width] = np.where(is_hit, scores, -np.inf)
         return hits
 
     def _scores(self, distances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

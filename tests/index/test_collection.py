@@ -16,7 +16,7 @@ import pytest
 from stand_ins import ToyEncoder, sentences
 
 from gemel.errors import Busy, InvalidInput, ModelMismatch, SlowSearchWarning, WriteFailed
-from gemel.index import Added, Collection, Filter, Found, HnswParameters, KnownModel, Record
+from gemel.index import Added, Collection, Filter, Found, HnswParameters, KnownModel, Record, lexical
 from gemel.index.database import FILE_NAME
 from gemel.index.lock import locked
 from gemel.index.writing import LOCK_NAME
@@ -195,6 +195,22 @@ def test_no_word_is_taken_for_syntax(collection: Collection, query: str) -> None
     collection.add(TEXTS, range(5))
     for tokenizer in ("word", "trigram"):
         assert isinstance(collection.lexical(query, tokenizer=tokenizer), list)
+
+
+def test_accents_case_and_punctuation_make_no_difference(collection: Collection) -> None:
+    collection.add(["Crème brûlée, s'il vous plaît!", "plain cream"], range(2))
+    for query in ("creme BRULEE", "Crème", "(brûlée)", "plait?"):
+        assert ids_of(collection.lexical(query)) == [0]
+
+
+def test_words_that_stand_everywhere_give_way_to_rarer_ones(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add([f"the dog number {n}" for n in range(50)] + ["the rare one"], range(51))
+    assert len(collection.lexical("the rare", k=60)) == 51
+    monkeypatch.setattr(lexical, "MAX_MATCHES", 40)
+    assert ids_of(collection.lexical("the rare", k=60)) == [50]
+    assert len(collection.lexical("the", k=60)) == 51
 
 
 def test_korean_is_found_before_its_particles(collection: Collection) -> None:
