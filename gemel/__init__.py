@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from gemel.index import Collection, ExactIndex, HnswIndex, Record
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import communities
+    from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
+    from gemel.tasks.dedupe import dedupe
+    from gemel.tasks.mine import mine
 
 __version__ = VERSION
 
@@ -35,6 +39,7 @@ __version__ = VERSION
 _HOMES = {
     "Busy": "errors",
     "Collection": "index",
+    "Corpus": "tasks.corpus",
     "Damaged": "errors",
     "Encoder": "contracts",
     "ExactIndex": "index",
@@ -55,15 +60,21 @@ _HOMES = {
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "calibrate": "tasks.calibrate",
     "communities": "tasks.cluster",
     "cosine": "similarity",
+    "dedupe": "tasks.dedupe",
     "dot": "similarity",
     "euclidean": "similarity",
+    "load_calibration": "tasks.calibrate",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
     "load_trainable": "loading",
+    "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
+    "mine": "tasks.mine",
+    "read_corpus": "tasks.corpus",
     "top_k": "similarity",
     "top_pairs": "similarity",
 }
@@ -71,6 +82,7 @@ _HOMES = {
 __all__ = [
     "Busy",
     "Collection",
+    "Corpus",
     "Damaged",
     "Encoder",
     "ExactIndex",
@@ -92,15 +104,21 @@ __all__ = [
     "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
+    "calibrate",
     "communities",
     "cosine",
+    "dedupe",
     "dot",
     "euclidean",
+    "load_calibration",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",
     "load_trainable",
+    "make_corpus",
     "manhattan",
+    "mine",
+    "read_corpus",
     "top_k",
     "top_pairs",
 ]

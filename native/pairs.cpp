@@ -14,9 +14,10 @@ constexpr int64_t chunk_bytes = 128 * 1024;  // of rows that pass a panel: they 
 constexpr size_t pairs_before_merging = 4096;
 constexpr float no_floor = -std::numeric_limits<float>::infinity();
 
-// What rounding may add to a rough product: each of a few operations in float32, on a sum of at most
-// depth * 255 * 127 steps and on values of at most the product of the lengths.
+// What rounding may add: each of a few operations in float32 on a sum of at most depth * 255 * 127 steps, and to a
+// score of at most the product of the lengths as many as it has terms in a strand.
 constexpr double rounding = 1.0 / (1 << 22);
+double score_rounding(int64_t depth) { return double(depth / 64 + 16) / (1 << 23); }
 constexpr double underflow = 1e-44;
 constexpr double most_float = 3e38;
 
@@ -100,7 +101,7 @@ struct PackedRows::Block {
 // Rows that are compared with columns.
 struct PackedRows::Asked {
     const float* floats = nullptr;
-    const double* squares = nullptr;
+    const Square* squares = nullptr;
     int64_t n = 0;
     int64_t stride = 0;
     std::vector<uint8_t> bytes;
@@ -122,21 +123,30 @@ PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cos
     pool.run([&](int) {
         for (int64_t begin; (begin = next.fetch_add(block_rows)) < n_rows;)
             for (int64_t row = begin; row < std::min(begin + block_rows, n_rows); ++row)
-                squares[size_t(row)] = kernels.sieve.dot(floats + row * dim, floats + row * dim, dim);
+                squares[size_t(row)] = square_of(floats + row * dim);
     });
 }
 
 PackedRows::~PackedRows() = default;
 
 int64_t PackedRows::first_beyond(double square) const {
-    const auto beyond = std::find_if(squares.begin(), squares.end(), [=](double own) { return !(own <= square); });
+    const auto beyond = std::find_if(squares.begin(), squares.end(), [=](const Square& own) { return !(own.value <= square); });
     return beyond == squares.end() ? -1 : beyond - squares.begin();
 }
 
+Square PackedRows::square_of(const float* row) const {
+    const double square = kernels.sieve.long_dot(row, row, n_columns);
+    if (!(square > 1e-24 && square < 1e24)) return {square, false};
+    return {double(kernels.sieve.short_dot(row, row, n_columns)), true};
+}
+
 // A product with itself, divided by the root of its own square, is exactly 1: equal rows have cosine 1.
-float PackedRows::score_of(double product, double left_square, double right_square) const {
+float PackedRows::score_of(const float* left, const float* right, const Square& left_square, const Square& right_square) const {
+    const double product = left_square.is_usual && right_square.is_usual
+                               ? double(kernels.sieve.short_dot(left, right, n_columns))
+                               : kernels.sieve.long_dot(left, right, n_columns);
     if (!is_cosine) return float(product);
-    const double lengths = std::sqrt(left_square * right_square);
+    const double lengths = std::sqrt(left_square.value * right_square.value);
     return lengths > 0.0 ? float(std::clamp(product / lengths, -1.0, 1.0)) : 0.0f;
 }
 
@@ -144,8 +154,7 @@ void PackedRows::score(const PackedRows& right, const int64_t* first, const int6
                        float* scores) const {
     for (int64_t i = 0; i < n; ++i) {
         const int64_t a = first[i], b = second[i];
-        const double product = kernels.sieve.dot(floats + a * n_columns, right.floats + b * n_columns, n_columns);
-        scores[i] = score_of(product, squares[size_t(a)], right.squares[size_t(b)]);
+        scores[i] = score_of(floats + a * n_columns, right.floats + b * n_columns, squares[size_t(a)], right.squares[size_t(b)]);
     }
 }
 
@@ -168,7 +177,7 @@ void PackedRows::pack(int64_t number, Block& block) {
             std::memset(to, 0, size_t(depth) * panel_width);
             for (int c = 0; c < std::min<int>(panel_width, block.n - panel * panel_width); ++c) {
                 const int64_t at = block.first + panel * panel_width + c;
-                const double divisor = is_cosine ? std::sqrt(squares[size_t(at)]) : 1.0;
+                const double divisor = is_cosine ? std::sqrt(squares[size_t(at)].value) : 1.0;
                 const Coarse coarse = kernels.sieve.coarsen(floats + at * n_columns, n_columns, divisor, row.data());
                 int64_t sum = 0;
                 for (int i = 0; i < n_columns; ++i) sum += row[size_t(i)];
@@ -197,7 +206,7 @@ const PackedRows::Block& PackedRows::block(int64_t number) {
     return *passing;
 }
 
-PackedRows::Asked PackedRows::asked(const float* rows, const double* row_squares, int64_t n) {
+PackedRows::Asked PackedRows::asked(const float* rows, const Square* row_squares, int64_t n) {
     constexpr int64_t rows_at_once = 256;
     constexpr double beyond_all = 1e300;  // a row of zeros: its floor is beyond all unless zero reaches it
     Asked made;
@@ -212,7 +221,7 @@ PackedRows::Asked PackedRows::asked(const float* rows, const double* row_squares
         std::vector<int8_t> bytes(static_cast<size_t>(depth));
         for (int64_t begin; (begin = next.fetch_add(rows_at_once)) < n;)
             for (int64_t r = begin; r < std::min(begin + rows_at_once, n); ++r) {
-                const double divisor = is_cosine ? std::sqrt(row_squares[r]) : 1.0;
+                const double divisor = is_cosine ? std::sqrt(row_squares[r].value) : 1.0;
                 const Coarse coarse = kernels.sieve.coarsen(rows + r * n_columns, n_columns, divisor, bytes.data());
                 uint8_t* to = made.bytes.data() + r * depth;
                 for (int i = 0; i < n_columns; ++i) to[i] = uint8_t(bytes[size_t(i)] + 128);
@@ -360,7 +369,7 @@ class PackedRows::Scan {
     // one to reach the row's floor.
     void lower(int64_t row, int n, int panel, float* floors) const {
         const double longest = block.longest[size_t(panel)], rest = block.rests[size_t(panel)];
-        const double off = rest + (longest + rest) * rounding;
+        const double off = rest + (longest + rest) * score_rounding(asked.stride);
         const double steps = block.largest_steps[size_t(panel)] * (double(asked.stride) * 255.0 * 127.0) * rounding;
         for (int r = 0; r < n; ++r) {
             const size_t at = size_t(row + r);
@@ -384,8 +393,8 @@ class PackedRows::Scan {
             const uint64_t rest = bits & (bits - 1);
             if (rest) prefetch(column + __builtin_ctzll(rest));
             if (!sink.allows(row, second)) continue;
-            const double product = owner.kernels.sieve.dot(asked.floats + row * dim, right.floats + second * dim, dim);
-            const float score = right.score_of(product, asked.squares[row], right.squares[size_t(second)]);
+            const float score = right.score_of(asked.floats + row * dim, right.floats + second * dim, asked.squares[row],
+                                               right.squares[size_t(second)]);
             if (score >= sink.floor(row)) sink.take(member, row, second, score);
         }
     }
@@ -442,9 +451,9 @@ void PackedRows::best(PackedRows& right, int64_t begin, int64_t end, BestPairs& 
 void PackedRows::search(const Search& wanted) {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
     const int64_t at_once = std::clamp<int64_t>((int64_t(1) << 22) / wanted.k, 64, 16384);
-    std::vector<double> own(size_t(wanted.n_queries));
+    std::vector<Square> own(size_t(wanted.n_queries));
     for (int64_t q = 0; q < wanted.n_queries; ++q)
-        own[size_t(q)] = kernels.sieve.dot(wanted.queries + q * n_columns, wanted.queries + q * n_columns, n_columns);
+        own[size_t(q)] = square_of(wanted.queries + q * n_columns);
     for (int64_t begin = 0; begin < wanted.n_queries; begin += at_once) {
         const int64_t n = std::min(at_once, wanted.n_queries - begin);
         Nearest sink(wanted, begin, n);

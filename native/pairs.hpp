@@ -2,7 +2,7 @@
 //
 // Every row is kept as bytes, with the length of what the bytes leave out. By the inequality of Cauchy and Schwarz
 // that bounds how far a product of bytes may be from the product of the rows: what cannot reach the floor is sifted
-// out, and the rest is scored again in double precision.
+// out, and the rest is scored again as it is.
 #pragma once
 
 #include <atomic>
@@ -49,6 +49,12 @@ class BestPairs {
     std::vector<Pair> pairs;
 };
 
+// The inner product of a row with itself.
+struct Square {
+    double value = 0.0;
+    bool is_usual = true;  // float32 can hold the products of such rows
+};
+
 struct Search {
     const float* queries;
     int64_t n_queries;
@@ -84,8 +90,9 @@ class PackedRows {
     struct Item;
     class Scan;
 
-    float score_of(double product, double left_square, double right_square) const;
-    Asked asked(const float* rows, const double* squares, int64_t n);
+    Square square_of(const float* row) const;
+    float score_of(const float* left, const float* right, const Square& left_square, const Square& right_square) const;
+    Asked asked(const float* rows, const Square* squares, int64_t n);
     const Block& block(int64_t number);
     void pack(int64_t number, Block& block);
     template <class Sink>
@@ -96,7 +103,7 @@ class PackedRows {
     const int n_columns, depth;
     const bool is_cosine;
     const Kernels& kernels;
-    std::vector<double> squares;
+    std::vector<Square> squares;
     Pool pool;
     std::mutex one_at_a_time;
     size_t n_kept_blocks;

@@ -33,8 +33,10 @@ struct Sieve {
     // For each row the columns of the panel whose product, in steps of the row, reaches the row's floor.
     // `next` is fetched meanwhile.
     void (*sift)(const RaisedRows&, const Panel&, const int8_t* next, const float* floors, uint64_t* found);
-    // The inner product, summed in double precision in an order that depends on nothing but `dim`.
-    double (*dot)(const float* a, const float* b, int dim);
+    // The inner product, summed in an order that depends on nothing but `dim`: in float32, off by (dim / 64 + 8)
+    // roundings of the product of the lengths at most, and in double precision.
+    float (*short_dot)(const float* a, const float* b, int dim);
+    double (*long_dot)(const float* a, const float* b, int dim);
 };
 
 }  // namespace gemel

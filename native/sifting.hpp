@@ -22,22 +22,24 @@ inline float largest_magnitude(const float* row, int dim) {
     return most[0];
 }
 
-Coarse coarsen(const float* row, int dim, double divisor, int8_t* bytes) {
-    constexpr int strands = 16;
+// To the nearest whole number: the added constant has no bits left for a rest.
+inline float nearest(float x) { return (x + 12582912.0f) - 12582912.0f; }
+inline double nearest(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }
+
+// What the arithmetic itself may leave out of a rest, as a share of the length.
+inline double lost(float) { return 1e-6; }
+inline double lost(double) { return 1e-14; }
+
+template <class Real>
+Coarse coarsen_in(const float* row, int dim, double divisor, float most, int8_t* bytes) {
+    constexpr int strands = 32;
     Coarse made;
-    const float most = largest_magnitude(row, dim);
-    if (!(most > 0.0f) || !(divisor > 0.0)) {
-        for (int i = 0; i < dim; ++i) bytes[i] = 0;
-        return made;
-    }
     made.step = float(double(most) / divisor / 127.0);
-    const double inverse = 127.0 / double(most), reciprocal = 1.0 / divisor, step = double(made.step);
-    double lengths[strands] = {}, rests[strands] = {};
+    const Real inverse = Real(127.0 / double(most)), reciprocal = Real(1.0 / divisor), step = Real(made.step);
+    Real lengths[strands] = {}, rests[strands] = {};
     const auto take = [&](int i, int s) {
-        const double x = double(row[i]);
-        // To the nearest whole number: the added constant has no bits left for a rest.
-        const double whole = (x * inverse + 6755399441055744.0) - 6755399441055744.0;
-        const double value = x * reciprocal, rest = value - step * whole;
+        const Real x = Real(row[i]), whole = nearest(x * inverse);
+        const Real value = x * reciprocal, rest = value - step * whole;
         bytes[i] = int8_t(int32_t(whole));
         lengths[s] += value * value;
         rests[s] += rest * rest;
@@ -46,14 +48,27 @@ Coarse coarsen(const float* row, int dim, double divisor, int8_t* bytes) {
     for (; i + strands <= dim; i += strands)
         for (int s = 0; s < strands; ++s) take(i + s, s);
     for (int s = 0; i < dim; ++i, ++s) take(i, s);
-    for (int s = 1; s < strands; ++s) {
-        lengths[0] += lengths[s];
-        rests[0] += rests[s];
+    double length = 0.0, rest = 0.0;
+    for (int s = 0; s < strands; ++s) {
+        length += double(lengths[s]);
+        rest += double(rests[s]);
     }
-    constexpr double beyond_rounding = 1.0 + 1e-9;
-    made.length = __builtin_sqrt(lengths[0]) * beyond_rounding;
-    made.rest = __builtin_sqrt(rests[0]) * beyond_rounding;
+    constexpr double beyond_rounding = 1.0 + 1e-5;
+    made.length = __builtin_sqrt(length) * beyond_rounding;
+    made.rest = __builtin_sqrt(rest) * beyond_rounding + lost(Real()) * made.length;
     return made;
+}
+
+Coarse coarsen(const float* row, int dim, double divisor, int8_t* bytes) {
+    const float most = largest_magnitude(row, dim);
+    if (!(most > 0.0f) || !(divisor > 0.0)) {
+        for (int i = 0; i < dim; ++i) bytes[i] = 0;
+        return {};
+    }
+    // Squares of numbers in this range, and what is left of them, are normal in float32.
+    const double largest = double(most) / divisor;
+    const bool is_usual = largest > 1e-10 && largest < 1e10 && most > 1e-30f && most < 1e30f && divisor < 1e30 && divisor > 1e-30;
+    return is_usual ? coarsen_in<float>(row, dim, divisor, most, bytes) : coarsen_in<double>(row, dim, divisor, most, bytes);
 }
 
 void sift(const RaisedRows& rows, const Panel& panel, const int8_t* next, const float* floors, uint64_t* found) {
@@ -77,7 +92,23 @@ void sift(const RaisedRows& rows, const Panel& panel, const int8_t* next, const 
     }
 }
 
-double dot(const float* a, const float* b, int dim) {
+// In float32 and unfused, so that every instruction set gives the same bits; each strand adds few numbers.
+float short_dot(const float* a, const float* b, int dim) {
+    constexpr int strands = 64;
+    float sums[strands] = {};
+    int i = 0;
+    for (; i + strands <= dim; i += strands)
+        for (int s = 0; s < strands; ++s) sums[s] += a[i + s] * b[i + s];
+    for (int s = 0; i < dim; ++i, ++s) sums[s] += a[i] * b[i];
+    float sixteen[16];
+    for (int s = 0; s < 16; ++s) sixteen[s] = (sums[s] + sums[s + 16]) + (sums[s + 32] + sums[s + 48]);
+    for (int half = 8; half > 0; half /= 2)
+        for (int s = 0; s < half; ++s) sixteen[s] += sixteen[s + half];
+    return sixteen[0];
+}
+
+// In double precision, for numbers whose products float32 would lose.
+double long_dot(const float* a, const float* b, int dim) {
     constexpr int strands = 16;
     double sums[strands] = {};
     int i = 0;
@@ -89,6 +120,6 @@ double dot(const float* a, const float* b, int dim) {
     return sums[0];
 }
 
-constexpr Sieve sieve{coarsen, sift, dot};
+constexpr Sieve sieve{coarsen, sift, short_dot, long_dot};
 
 }  // namespace

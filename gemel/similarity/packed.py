@@ -2,7 +2,7 @@
 
 Every row is also kept as whole steps of one byte each, with the length of what the bytes leave out. That
 bounds how far a product of bytes can be from the truth: what cannot be among the best is sifted out, and
-the rest is scored again in double precision. Hence the answer is exact, and the same for any number of
+the rest is scored again as it is. Hence the answer is exact, and the same for any number of
 threads.
 """
 
@@ -116,8 +116,8 @@ class PackedRows:
     def _likely_floor(self, others: PackedRows, limit: int) -> float:
         """A score that a few more pairs than wanted seem to reach: to begin with it saves scoring many pairs
         exactly only to drop them again; should it turn out too high, the search is done again without it."""
-        stride = 64
-        if limit < 4096 or len(self) < 32 * stride or len(self) * len(others) < 20 * limit:
+        stride = 128
+        if limit < 4096 or len(self) < 16 * stride or len(self) * len(others) < 20 * limit:
             return -np.inf
         sample = PackedRows(self.rows[::stride], self.measure)
         # Within one set the sample meets every pair twice, and each of its rows itself.
