@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from gemel.version import VERSION
 
 if TYPE_CHECKING:
-    from gemel.contracts import Encoder, Hits, Reranker
+    from gemel.contracts import Encoder, Hits, Index, Reranker
     from gemel.errors import (
+        Busy,
+        Damaged,
         GemelError,
         InvalidInput,
         InvalidModel,
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
         ModelMismatch,
         ModelNotFound,
         Overloaded,
+        SlowSearchWarning,
         TruncationWarning,
         UnknownWordsWarning,
         WriteFailed,
     )
+    from gemel.index import Collection, ExactIndex, HnswIndex, Record
     from gemel.loading import (
         load_classifier,
         load_encoder,
@@ -44,12 +48,18 @@ __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Busy": "errors",
     "Clustering": "tasks.clustering",
+    "Collection": "index",
     "Corpus": "tasks.corpus",
+    "Damaged": "errors",
     "Encoder": "contracts",
+    "ExactIndex": "index",
     "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
     "Hits": "contracts",
+    "HnswIndex": "index",
+    "Index": "contracts",
     "InvalidInput": "errors",
     "InvalidModel": "errors",
     "MissingExtra": "errors",
@@ -57,7 +67,9 @@ _HOMES = {
     "ModelNotFound": "errors",
     "Overloaded": "errors",
     "Pairs": "similarity",
+    "Record": "index",
     "Reranker": "contracts",
+    "SlowSearchWarning": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
@@ -85,12 +97,18 @@ _HOMES = {
 }
 
 __all__ = [
+    "Busy",
     "Clustering",
+    "Collection",
     "Corpus",
+    "Damaged",
     "Encoder",
+    "ExactIndex",
     "FewShotClassifier",
     "GemelError",
     "Hits",
+    "HnswIndex",
+    "Index",
     "InvalidInput",
     "InvalidModel",
     "MissingExtra",
@@ -98,7 +116,9 @@ __all__ = [
     "ModelNotFound",
     "Overloaded",
     "Pairs",
+    "Record",
     "Reranker",
+    "SlowSearchWarning",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",

@@ -1,0 +1,105 @@
+"""Full text: free words become a query that SQLite's FTS5 ranks by BM25."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+from gemel.errors import InvalidInput
+from gemel.index.database import TOKENIZERS, in_parts, table_of
+from gemel.index.filters import Filter
+
+MAX_MATCHES = 50_000  # records that terms may match, besides those of the rarest: a tenth of a second
+_MAX_TERMS = 200
+_WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
+
+
+def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
+    """The tokenizers of a new collection, each once."""
+    if isinstance(names, str):
+        names = (names,)
+    for name in names:
+        if name not in TOKENIZERS:
+            raise InvalidInput(f"text_search has {name!r}; expected some of {', '.join(TOKENIZERS)}, or none")
+    return tuple(dict.fromkeys(names))
+
+
+def chosen_tokenizer(kept: Sequence[str], name: str | None, folder: Path) -> str:
+    """The tokenizer that was asked for, or the first that a collection keeps."""
+    if not kept or (name is not None and name not in kept):
+        offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
+        raise InvalidInput(f"{folder} has no full text by {name or 'word'}: {offered}")
+    return name or kept[0]
+
+
+def terms_of(text: str, tokenizer: str) -> list[str]:
+    """The distinct terms of a query, as the tokenizer would have them."""
+    words = _WORDS.findall(text.replace("\0", " ").lower())
+    if tokenizer == "trigram":
+        # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
+        padded = f" {' '.join(words)} "
+        terms = [padded[at : at + 3] for at in range(len(padded) - 2)]
+    else:
+        terms = [_without_accents(word) for word in words]
+    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+
+
+def _telling_terms(connection: sqlite3.Connection, terms: Sequence[str], table: str) -> list[str]:
+    """The rarest terms, as many as are quickly ranked: what stands everywhere tells little."""
+    counted = []
+    for term in terms:
+        found = connection.execute(f"select doc from {table}_terms where term = ?", (term,)).fetchone()
+        if found is not None:
+            counted.append((found[0], term))
+    kept: list[str] = []
+    n_matches = 0
+    for n_records, term in sorted(counted):
+        n_matches += n_records
+        if kept and n_matches > MAX_MATCHES:
+            break
+        kept.append(term)
+    return kept
+
+
+def _without_accents(word: str) -> str:
+    return "".join(part for part in unicodedata.normalize("NFD", word) if not unicodedata.combining(part))
+
+
+def index_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], first_number: int) -> None:
+    """Take the records from a number on into the full text."""
+    for table in map(table_of, tokenizers):
+        connection.execute(
+            f"insert into {table}(rowid, text) select number, text from records where number >= ?",
+            (first_number,),
+        )
+
+
+def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numbers: Sequence[int]) -> None:
+    """Take records, which must still be there, out of the full text."""
+    for table in map(table_of, tokenizers):
+        columns = f"insert into {table}({table}, rowid, text)"
+        sql = f"{columns} select 'delete', number, text from records where number in (?*)"
+        for _ in in_parts(connection, sql, numbers):
+            pass
+
+
+def ranked(
+    connection: sqlite3.Connection, query: str, tokenizer: str, k: int, filter_: Filter | None
+) -> list[tuple[int, float]]:
+    """The numbers of the k best records and their BM25, larger is better; equal ones by lower number."""
+    table = table_of(tokenizer)
+    terms = _telling_terms(connection, terms_of(query, tokenizer), table)
+    if not terms:
+        return []
+    asked = " OR ".join(f'"{term}"' for term in terms)
+    where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
+    join = "" if filter_ is None else f"join records on records.number = {table}.rowid"
+    found = connection.execute(
+        f"select {table}.rowid, -bm25({table}) as score from {table} {join} "
+        f"where {table} match ? and {where} order by score desc, {table}.rowid limit ?",
+        (asked, *parameters, k),
+    )
+    return found.fetchall()
