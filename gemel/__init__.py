@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from gemel.version import VERSION
 
 if TYPE_CHECKING:
-    from gemel.contracts import Encoder, Hits, Reranker
+    from gemel.contracts import Encoder, Hits, Index, Reranker
     from gemel.errors import (
+        Busy,
+        Damaged,
         GemelError,
         InvalidInput,
         InvalidModel,
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
         ModelMismatch,
         ModelNotFound,
         Overloaded,
+        SlowSearchWarning,
         TruncationWarning,
         UnknownWordsWarning,
         WriteFailed,
     )
+    from gemel.index import Collection, ExactIndex, HnswIndex, Record
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
@@ -29,9 +33,15 @@ __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Busy": "errors",
+    "Collection": "index",
+    "Damaged": "errors",
     "Encoder": "contracts",
+    "ExactIndex": "index",
     "GemelError": "errors",
     "Hits": "contracts",
+    "HnswIndex": "index",
+    "Index": "contracts",
     "InvalidInput": "errors",
     "InvalidModel": "errors",
     "MissingExtra": "errors",
@@ -39,7 +49,9 @@ _HOMES = {
     "ModelNotFound": "errors",
     "Overloaded": "errors",
     "Pairs": "similarity",
+    "Record": "index",
     "Reranker": "contracts",
+    "SlowSearchWarning": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
@@ -57,9 +69,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Busy",
+    "Collection",
+    "Damaged",
     "Encoder",
+    "ExactIndex",
     "GemelError",
     "Hits",
+    "HnswIndex",
+    "Index",
     "InvalidInput",
     "InvalidModel",
     "MissingExtra",
@@ -67,7 +85,9 @@ __all__ = [
     "ModelNotFound",
     "Overloaded",
     "Pairs",
+    "Record",
     "Reranker",
+    "SlowSearchWarning",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",

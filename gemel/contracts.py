@@ -1,4 +1,4 @@
-"""The waists of the house: what an encoder, a reranker and a search result are."""
+"""The waists of the house: what an encoder, a reranker, an index and a search result are."""
 
 from __future__ import annotations
 
@@ -52,6 +52,26 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+@runtime_checkable
+class Index(Protocol):
+    """Finds the vectors that are most like a query: the waist between vectors and what is done with hits."""
+
+    def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
+        """Keep one vector (n, dim) under each id (n,); an id that is there already gets the new one."""
+
+    def remove(self, ids: npt.ArrayLike) -> int:
+        """Forget these ids; how many of them were there."""
+
+    def search(self, queries: npt.ArrayLike, k: int, *, allowed: npt.ArrayLike | None = None) -> Hits:
+        """The k ids most like each query, among the `allowed` ones where these are given."""
+
+    def flush(self) -> None:
+        """Make everything so far last, where the index is of a kind that lasts."""
+
+    def __len__(self) -> int:
+        """How many vectors it holds."""
 
 
 def checked_texts(texts: Any) -> list[str]:

@@ -7,9 +7,12 @@ GemelError
 ├── ModelMismatch   (ValueError)         two things that belong to different models were mixed
 ├── MissingExtra    (ImportError)        an optional dependency is not installed
 ├── WriteFailed     (OSError)            an output could not be written; what is kept is named
+├── Damaged         (OSError)            what is on the disk is not what was written there
+├── Busy            (TimeoutError)       another process is at it, and did not end in time
 └── Overloaded      (RuntimeError)       more work than the limits allow; try again later
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
+SlowSearchWarning   (UserWarning)        an index is lost or damaged, and searches look at every vector
 UnknownWordsWarning (UserWarning)        texts had no word that the model knows, and got a vector of zeros
 
 Each message says what was given, what was expected and what to do.
@@ -50,6 +53,14 @@ class WriteFailed(GemelError, OSError):
     """An output could not be written; what is kept is named."""
 
 
+class Damaged(GemelError, OSError):
+    """What is on the disk is not what was written there."""
+
+
+class Busy(GemelError, TimeoutError):
+    """Another process is at it, and did not end in time."""
+
+
 class Overloaded(GemelError, RuntimeError):
     """More work than the limits allow; try again later."""
 
@@ -65,6 +76,10 @@ class TruncationWarning(UserWarning):
         self.n_truncated = n_truncated
         self.n_texts = n_texts
         self.max_tokens = max_tokens
+
+
+class SlowSearchWarning(UserWarning):
+    """An index is lost or damaged, and searches look at every vector."""
 
 
 class UnknownWordsWarning(UserWarning):

@@ -27,8 +27,9 @@ ALLOWED: dict[str, set[str]] = {
     "encoders": {"checkpoint", "tokens", "text_encoder", "data"},
     "loading": {"checkpoint", "engine", "encoders", "model", "tasks", "text_encoder", "pair_scorer"},
     "inventory": {"checkpoint", "encoders", "loading"},
-    "tasks": {"data"},
-    "evaluate": {"data", "tasks"},
+    "index": {"data"},
+    "tasks": {"data", "index"},
+    "evaluate": {"data", "tasks", "index"},
     "train": {"model", "data", "checkpoint", "tokens"},
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},
 }

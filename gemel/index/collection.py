@@ -1,0 +1,377 @@
+"""A durable, searchable home for sentences: one folder, which survives a power cut."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.contracts import Encoder, checked_texts
+from gemel.errors import InvalidInput, WriteFailed
+from gemel.index import lexical, reading
+from gemel.index.ann import OnIndexed
+from gemel.index.arguments import checked_count, checked_vectors
+from gemel.index.database import Database
+from gemel.index.dense import CollectionInfo, DenseSearch, Plan
+from gemel.index.doctor import Diagnosis, Doctor
+from gemel.index.filters import Filter
+from gemel.index.hnsw import HnswParameters
+from gemel.index.lexical import checked_tokenizers
+from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
+from gemel.index.segment import DType, Rows
+from gemel.index.settings import KnownModel, Settings, make_folder, read_settings
+from gemel.index.transfer import Export, add_entries, read_entries
+from gemel.index.upkeep import Upkeep
+from gemel.index.writing import Writer, windows
+
+TIMEOUT_SECONDS = 10.0
+MAX_K = 100_000
+
+OnProgress = Callable[[int], object]
+
+
+class Collection:
+    """Sentences with ids, metadata and vectors in a folder: made with `create`, used again with `open`."""
+
+    def __init__(
+        self,
+        path: Path,
+        encoder: Encoder | None,
+        query_encoder: Encoder | None,
+        *,
+        read_only: bool,
+        keeps_index: bool,
+        timeout_seconds: float,
+    ) -> None:
+        self.path = path
+        self._is_read_only = read_only or not os.access(path, os.W_OK)
+        self._database = Database(path, read_only=self._is_read_only, timeout_seconds=timeout_seconds)
+        try:
+            self.settings = read_settings(self._database)
+            for model in (encoder, query_encoder):
+                if model is not None:
+                    self.settings.check_model(model.fingerprint, model.dim, path)
+        except BaseException:
+            self._database.close()
+            raise
+        self.encoder = encoder
+        self.query_encoder = query_encoder or encoder
+        self._dense = DenseSearch(path, self._database, self.settings)
+        self._writer = Writer(path, self._database, self.settings.layout, timeout_seconds)
+        self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
+        self._keeps_index = keeps_index
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        encoder: Encoder | KnownModel,
+        *,
+        dtype: DType = "float32",
+        measure: str = "cosine",
+        text_search: Sequence[str] = ("word", "trigram"),
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Collection:
+        """Make an empty collection for the vectors of this encoder, and open it."""
+        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, checked_tokenizers(text_search))
+        make_folder(Path(path), settings)
+        used = None if isinstance(encoder, KnownModel) else encoder
+        return cls.open(path, used, timeout_seconds=timeout_seconds)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        encoder: Encoder | None = None,
+        *,
+        query_encoder: Encoder | None = None,
+        read_only: bool = False,
+        keeps_index: bool = True,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Collection:
+        """Open a collection; without an encoder, vectors go in and queries come as vectors.
+
+        `query_encoder` is the same model with a prompt for queries, where it has one. With `keeps_index`,
+        adding builds or extends the index when it has become worthwhile. A writer waits `timeout_seconds`
+        for another.
+        """
+        return cls(
+            Path(path),
+            encoder,
+            query_encoder,
+            read_only=read_only,
+            keeps_index=keeps_index,
+            timeout_seconds=timeout_seconds,
+        )
+
+    # In and out -------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        texts: Iterable[str | Record],
+        ids: Iterable[Id] | None = None,
+        metadata: Iterable[Metadata] | None = None,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> Added:
+        """Store texts under their ids, in place of what stood there; what has not changed costs nothing.
+
+        Texts without ids are known by their content. Windows of texts are committed one by one: when this
+        returns, all are safe, and `on_progress` is told how many are.
+        """
+        self._check_writable()
+        rows: Iterable[Row] = each_once(checked_rows(texts, ids, metadata))
+        if isinstance(texts, Sequence):  # and no stream: then one that is wrong stops all of them
+            rows = list(rows)
+        added = Added()
+        for window in windows(rows):
+            added += self._writer.upsert(window, self._encode)
+            if on_progress is not None:
+                on_progress(len(added))
+        self._keep_index()
+        return added
+
+    def add_vectors(
+        self,
+        records: Iterable[str | Record],
+        vectors: npt.ArrayLike,
+        *,
+        fingerprint: str,
+        on_progress: OnProgress | None = None,
+    ) -> Added:
+        """Store records with vectors that the model of this fingerprint has made of their texts."""
+        self._check_writable()
+        stored = self.settings.layout.stored(vectors)
+        self.settings.check_model(fingerprint, stored.shape[1], self.path)
+        rows = list(each_once(checked_rows(records)))
+        if len(rows) != len(stored):
+            raise InvalidInput(f"{len(rows)} records and {len(stored)} vectors were given; give one for each")
+        added = Added()
+        for window in windows(rows):
+            added += self._writer.upsert_vectors(window, stored[len(added) : len(added) + len(window)])
+            if on_progress is not None:
+                on_progress(len(added))
+        self._keep_index()
+        return added
+
+    def remove(self, ids: Iterable[Id]) -> int:
+        """Remove the records with these ids; how many of them were there."""
+        self._check_writable()
+        return self._writer.remove(list(dict.fromkeys(checked_ids(ids))))
+
+    def get(self, ids: Iterable[Id]) -> list[Record | None]:
+        """The record of each id, None where there is none."""
+        asked = checked_ids(ids)
+        with self._database.reading() as connection:
+            rows = reading.rows_by_id(connection, asked)
+        return [rows[id_].record(self.path) if id_ in rows else None for id_ in asked]
+
+    def count(self, filter: str | Filter | None = None) -> int:
+        """How many records there are, or how many pass a filter."""
+        where, parameters = _condition(filter)
+        with self._database.reading() as connection:
+            found = connection.execute(f"select count(*) from records where {where}", parameters)
+            return int(found.fetchone()[0])
+
+    def records(self, filter: str | Filter | None = None) -> Iterator[Record]:
+        """All records, or those that pass a filter, in the order in which their texts came."""
+        condition = _condition(filter)
+        with self._database.reading() as connection:
+            for row in reading.all_rows(connection, *condition):
+                yield row.record(self.path)
+
+    # Search -----------------------------------------------------------------------------------------------
+
+    def search(
+        self, queries: Sequence[str], k: int = 10, *, filter: str | Filter | None = None, offset: int = 0
+    ) -> list[list[Found]]:
+        """For each query the k records most like it, best first, behind the first `offset`."""
+        texts = checked_texts(queries)
+        if self.query_encoder is None:
+            raise InvalidInput(
+                f"{self.path} was opened without an encoder; open it with one, or use search_vectors"
+            )
+        return self._search(self.query_encoder.encode(texts), k, filter, offset)
+
+    def search_vectors(
+        self,
+        vectors: npt.ArrayLike,
+        k: int = 10,
+        *,
+        fingerprint: str,
+        filter: str | Filter | None = None,
+        offset: int = 0,
+    ) -> list[list[Found]]:
+        """The same for queries that the model of this fingerprint has encoded already (n, dim)."""
+        array = np.asarray(vectors)
+        self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.path)
+        return self._search(array, k, filter, offset)
+
+    def lexical(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        filter: str | Filter | None = None,
+        offset: int = 0,
+        tokenizer: str | None = None,
+    ) -> list[Found]:
+        """The k records that share the rarest words with a query (BM25), best first."""
+        if not isinstance(query, str):
+            raise InvalidInput(f"a query of words is a str; a {type(query).__name__} was given")
+        by = self._tokenizer(tokenizer)
+        n_wanted = _checked_window(k, offset)
+        with self._database.reading() as connection:
+            ranked = lexical.ranked(connection, query, by, n_wanted, _read_filter(filter))[offset:]
+            rows = reading.rows_by_number(connection, [number for number, _ in ranked])
+        return [Found(rows[number].record(self.path), score) for number, score in ranked]
+
+    def plan(self, filter: str | Filter | None = None) -> Plan:
+        """How a search by vector would be answered, and why so."""
+        with self._dense.reading() as (connection, view):
+            return self._dense.plan(connection, view, _read_filter(filter))
+
+    def info(self) -> CollectionInfo:
+        """What the collection is and holds."""
+        return self._dense.info()
+
+    # Upkeep -----------------------------------------------------------------------------------------------
+
+    def build_index(
+        self, parameters: HnswParameters | None = None, *, on_progress: OnIndexed | None = None
+    ) -> None:
+        """Build the approximate index of all vectors, or bring the one that is there up to date."""
+        self._check_writable()
+        self._upkeep.build_index(parameters, on_progress)
+
+    def compact(self, *, on_progress: OnIndexed | None = None) -> None:
+        """Give back the room of what was removed, and bring the index, where there is one, up to date."""
+        self._check_writable()
+        self._upkeep.compact(on_progress)
+
+    def doctor(self, *, repair: bool = True, drop: bool = False) -> Diagnosis:
+        """Examine everything, mend what is derived, name what is lost, and `drop` records that are."""
+        if repair:
+            self._check_writable()
+        doctor = Doctor(
+            self.settings,
+            self._database,
+            self._writer,
+            None if self.encoder is None else self._encode,
+            self._upkeep.build_index,
+        )
+        return doctor.repair(drop=drop) if repair else doctor.examine()
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        filter: str | Filter | None = None,
+        with_vectors: bool = False,
+        overwrite: bool = False,
+    ) -> int:
+        """Write the records to a .jsonl, .jsonl.gz or .parquet file, whole or not at all; how many."""
+        condition = _condition(filter)
+        with self._dense.reading() as (connection, view):
+            rows = reading.all_rows(connection, *condition)
+            export = Export(self.path, rows, view if with_vectors else None, self.settings.fingerprint)
+            return export.write(Path(path), connection, overwrite=overwrite)
+
+    def import_file(self, path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Added:
+        """Add the records of a file that a collection was exported to; vectors in it are not made again."""
+        self._check_writable()
+        return add_entries(
+            read_entries(Path(path)),
+            self.add,
+            lambda records, vectors, fingerprint: self.add_vectors(records, vectors, fingerprint=fingerprint),
+            on_progress,
+        )
+
+    # The life of the object -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the folder; everything that was acknowledged is safe already."""
+        self._database.close()
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.records()
+
+    def __contains__(self, id: Id) -> bool:
+        return self.get([id])[0] is not None
+
+    # Steps ------------------------------------------------------------------------------------------------
+
+    def _search(
+        self, vectors: npt.ArrayLike, k: int, filter: str | Filter | None, offset: int
+    ) -> list[list[Found]]:
+        n_wanted = _checked_window(k, offset)
+        queries = checked_vectors("queries", vectors, self.settings.dim)
+        with self._dense.reading() as (connection, view):
+            hits = self._dense.search(connection, view, queries, n_wanted, _read_filter(filter))
+            ids = hits.ids[:, offset:]
+            rows = reading.rows_by_number(connection, np.unique(ids[ids >= 0]).tolist())
+            reading.check_vectors(view, rows.values(), self.path)
+        records = {number: row.record(self.path) for number, row in rows.items()}
+        return [
+            [
+                Found(records[number], score)
+                for number, score in zip(numbers, scores, strict=True)
+                if number >= 0
+            ]
+            for numbers, scores in zip(ids.tolist(), hits.scores[:, offset:].tolist(), strict=True)
+        ]
+
+    def _keep_index(self) -> None:
+        if self._keeps_index:
+            self._upkeep.index_if_worthwhile()
+
+    def _encode(self, texts: list[str]) -> Rows:
+        if self.encoder is None:
+            raise InvalidInput(
+                f"{self.path} was opened without an encoder; open it with one, or use add_vectors"
+            )
+        return self.settings.layout.stored(self.encoder.encode(texts))
+
+    def _tokenizer(self, name: str | None) -> str:
+        kept = self.settings.text_search
+        if not kept or (name is not None and name not in kept):
+            offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
+            raise InvalidInput(f"{self.path} has no full text by {name or 'word'}: {offered}")
+        return name or kept[0]
+
+    def _check_writable(self) -> None:
+        if self._is_read_only:
+            raise WriteFailed(
+                f"{self.path} is open for reading only; open it where, and so that, it can be written"
+            )
+
+
+def _read_filter(filter: str | Filter | None) -> Filter | None:
+    return filter if filter is None or isinstance(filter, Filter) else Filter(filter)
+
+
+def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float, ...]]:
+    read = _read_filter(filter)
+    return ("1", ()) if read is None else (read.sql, read.parameters)
+
+
+def _checked_window(k: int, offset: int) -> int:
+    n_wanted = checked_count("k", k) + checked_count("offset", offset, at_least=0)
+    if n_wanted > MAX_K:
+        raise InvalidInput(f"k and offset ask for {n_wanted:,} hits; expected {MAX_K:,} at most")
+    return n_wanted

@@ -1,0 +1,204 @@
+"""Search by vector: the view of each commit, how it is best searched, and the search itself."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from gemel.contracts import Hits, Vectors
+from gemel.errors import Damaged
+from gemel.index import reading
+from gemel.index.ann import Base, Graphs, read_base
+from gemel.index.arguments import Integers
+from gemel.index.database import Database
+from gemel.index.filters import Filter
+from gemel.index.hnsw import HnswIndex
+from gemel.index.scan import FEW_ROWS, Scanner, best_of, merged, nothing_found
+from gemel.index.segment import segment_name
+from gemel.index.settings import Settings
+from gemel.index.view import Mask, View
+
+EXACT_ROWS = 20_000  # up to so many, comparing with all of them takes no longer than walking the graph
+_CANDIDATES = 64  # at least; they are scored exactly, which makes up for the index's rounding
+_SPARE = 1.5  # candidates for each hit that a filter is expected to let through
+
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a search is answered: exactly, or by the index and exact scores of what it proposes."""
+
+    method: Literal["exact", "approximate"]
+    n_rows: int  # that may be found
+    reason: str
+
+
+@dataclass(frozen=True)
+class CollectionInfo:
+    """What a collection is and holds."""
+
+    path: Path
+    settings: Settings
+    n_records: int
+    n_removed: int  # vectors that compaction would take out of the file
+    n_bytes: int
+    plan: Plan
+
+
+class DenseSearch:
+    """Finds records by their vectors, in whatever state the collection is when it is asked."""
+
+    def __init__(self, folder: Path, database: Database, settings: Settings) -> None:
+        self.folder = folder
+        self.database = database
+        self.settings = settings
+        self.graphs = Graphs(folder)
+        self._scanner = Scanner(settings.measure)
+        self._lock = threading.Lock()
+        self._view: View | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[sqlite3.Connection, View]]:
+        """A connection and the view of the vectors that belongs to its commit."""
+        for _ in range(_ATTEMPTS):
+            with self.database.reading() as connection:
+                try:
+                    view = self.current(connection)
+                except FileNotFoundError:  # compacted away since the transaction began
+                    continue
+                if not self._has_its_index(connection) and self._is_outdated(view):
+                    continue
+                yield connection, view
+                return
+        raise missing_segment(self.database)
+
+    def current(self, connection: sqlite3.Connection) -> View:
+        """The view of the commit that a connection sees, built on the one before it."""
+        change = connection.execute("select change from state").fetchone()[0]
+        with self._lock:
+            before = self._view
+        if before is not None and before.change == change:
+            return before
+        view = View(connection, self.folder, self.settings.layout, before)
+        with self._lock:
+            if self._view is None or self._view.change < view.change:
+                self._view = view
+        return view
+
+    def _has_its_index(self, connection: sqlite3.Connection) -> bool:
+        base = read_base(connection)
+        return base is None or self.graphs.is_usable(base)
+
+    def _is_outdated(self, view: View) -> bool:
+        with self.database.reading() as connection:
+            return bool(connection.execute("select change from state").fetchone()[0] != view.change)
+
+    def plan(self, connection: sqlite3.Connection, view: View, filter_: Filter | None) -> Plan:
+        """How a search with this filter is answered."""
+        return self._planned(read_base(connection), view, view.allowed(connection, filter_))
+
+    def info(self) -> CollectionInfo:
+        """What the collection is and holds."""
+        n_bytes = sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+        with self.reading() as (connection, view):
+            n_records = connection.execute("select count(*) from records").fetchone()[0]
+            plan = self.plan(connection, view, None)
+        return CollectionInfo(
+            self.folder, self.settings, n_records, view.n_slots - view.n_live, n_bytes, plan
+        )
+
+    def search(
+        self, connection: sqlite3.Connection, view: View, queries: Vectors, k: int, filter_: Filter | None
+    ) -> Hits:
+        """The numbers of the k records most like each query."""
+        allowed, base = view.allowed(connection, filter_), read_base(connection)
+        plan = self._planned(base, view, allowed)
+        graph = self.graphs.get(base) if base is not None and plan.method == "approximate" else None
+        if base is None or graph is None:
+            hits = self._scanned(connection, view, queries, k, allowed)
+        else:
+            hits = self._walked(connection, view, queries, k, (allowed, base, graph))
+        found = hits.ids >= 0
+        numbers = hits.ids.copy()
+        numbers[found] = view.numbers_of(hits.ids[found])
+        return Hits(numbers, hits.scores)
+
+    def _planned(self, base: Base | None, view: View, allowed: Mask) -> Plan:
+        n_allowed = view.n_live if allowed is view.live else int(np.count_nonzero(allowed))
+        if n_allowed <= EXACT_ROWS:
+            return Plan(
+                "exact", n_allowed, f"{n_allowed:,} vectors are compared sooner than an index is asked"
+            )
+        if base is None:
+            return Plan("exact", n_allowed, "there is no index: build_index() makes one")
+        if not self.graphs.is_usable(base):
+            return Plan(
+                "exact", n_allowed, "the index is lost or damaged: build_index() or doctor() mends it"
+            )
+        n_later = view.n_slots - view.first_slot_from(base.before_number)
+        later = f", and {n_later:,} later vectors exactly" if n_later else ""
+        return Plan("approximate", n_allowed, f"by an index of {base.n_vectors:,} vectors{later}")
+
+    def _scanned(
+        self, connection: sqlite3.Connection, view: View, queries: Vectors, k: int, allowed: Mask
+    ) -> Hits:
+        n_allowed = int(np.count_nonzero(allowed))
+        is_few = n_allowed <= FEW_ROWS and n_allowed < view.n_live
+        reading.check_blocks(connection, view, np.flatnonzero(allowed) if is_few else None, self.folder)
+        return self._scanner.search(queries, view, allowed, k)
+
+    def _walked(
+        self,
+        connection: sqlite3.Connection,
+        view: View,
+        queries: Vectors,
+        k: int,
+        by: tuple[Mask, Base, HnswIndex],
+    ) -> Hits:
+        """Candidates from the index, scored exactly; what came later, or too few hits, by scanning."""
+        allowed, base, graph = by
+        first_later = view.first_slot_from(base.before_number)
+        n_early = int(np.count_nonzero(allowed[:first_later]))
+        hits = nothing_found(len(queries), k)
+        if n_early:
+            n_seen = int(max(_CANDIDATES, 2 * k, _SPARE * k * len(graph) / n_early + 16))
+            slots = _allowed_slots(view, graph.search(queries, min(n_seen, len(graph))).ids, allowed)
+            reading.check_blocks(connection, view, slots[slots >= 0], self.folder)
+            hits = best_of(queries, view.rows, slots, k, self.settings.measure)
+            short = np.flatnonzero(np.count_nonzero(hits.ids >= 0, axis=1) < min(k, n_early))
+            if len(short):
+                early = allowed.copy()
+                early[first_later:] = False
+                more = self._scanned(connection, view, queries[short], k, early)
+                hits.ids[short], hits.scores[short] = more.ids, more.scores
+        if first_later < view.n_slots:
+            later = np.flatnonzero(allowed[first_later:]) + first_later
+            reading.check_blocks(connection, view, later, self.folder)
+            hits = merged(hits, self._scanner.search(queries, view, allowed, k, first_later))
+        return hits
+
+
+def missing_segment(database: Database) -> Damaged:
+    """The news that the file of vectors is gone."""
+    with database.reading() as connection:
+        generation = connection.execute("select generation from state").fetchone()[0]
+    return Damaged(
+        f"{database.path.with_name(segment_name(generation))} is missing; bring back a copy, "
+        "or let the collection's doctor encode the texts again"
+    )
+
+
+def _allowed_slots(view: View, numbers: Integers, allowed: Mask) -> Integers:
+    """The slots of the numbers that are still there and allowed, -1 for the rest."""
+    slots = view.slots_of(numbers.ravel()).reshape(numbers.shape)
+    slots[numbers < 0] = -1
+    slots[(slots >= 0) & ~allowed[slots]] = -1
+    return slots

@@ -1,0 +1,305 @@
+"""Which records a search may find: a small language over metadata, turned into SQL parameters.
+
+    year >= 2019 and lang in ("en", "de") and not draft
+    author.name = "Kim" or tags contains "news"
+    `a field with spaces` = null
+
+or   := and ("or" and)*          and := not ("and" not)*          not := "not" not | test
+test := "(" or ")" | field | field comparison value | field ["not"] "in" "(" value, ... ")"
+comparison := = == != <> < <= > >= contains      value := number | "text" | 'text' | true | false | null | ?
+
+- A field alone is true where it is there and is not false, null, 0, "", [] or {}.
+- Values of different kinds are never equal and never in order: "2020" is not 2020, nor before or after it.
+- A test of a field that a record lacks is false (only `= null` is true there), and `not` turns that round:
+  every record either passes a filter or passes its opposite.
+- `contains` looks for an element in a list and for a part in a text.
+- ? stands for a value that is given beside the filter: Filter("lang = ?", "en").
+No word of a filter ever becomes SQL: fields become JSON paths and values parameters, both bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gemel.errors import InvalidInput
+
+Value = str | int | float | bool | None
+
+_TOKENS = re.compile(
+    r"""\s*(?:
+    (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+  | (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+  | (?P<quoted>`[^`]+`)
+  | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+  | (?P<sign>==|!=|<>|<=|>=|[=<>(),?])
+  | (?P<end>$)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_KEYWORDS = {"and", "or", "not", "in", "contains", "true", "false", "null"}
+_COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
+# The types that SQLite's json_type gives a value, for each kind of value that a filter can hold.
+_TYPES = {
+    str: "('text')",
+    int: "('integer', 'real')",
+    float: "('integer', 'real')",
+    bool: "('true', 'false')",
+}
+# SQLite reads expressions to a depth of 1,000, with 32,766 parameters.
+_MAX_TESTS, _MAX_DEPTH, _MAX_VALUES = 500, 50, 10_000
+
+_TYPE, _VALUE = "json_type(metadata, ?)", "json_extract(metadata, ?)"
+
+
+class Condition(NamedTuple):
+    """A piece of SQL that is 0 or 1 for every row of `records`, and its parameters."""
+
+    sql: str
+    parameters: tuple[str | int | float, ...]
+
+
+class Filter:
+    """A filter that has been read: `sql` and `parameters` are what SQLite gets."""
+
+    def __init__(self, text: str, *values: Value) -> None:
+        if not isinstance(text, str):
+            raise InvalidInput(
+                f"a filter is a str such as 'year >= 2019 and lang = \"en\"'; {text!r} was given"
+            )
+        self.text = text
+        self.values = values
+        self._tokens = _read_tokens(text)
+        self._at = 0
+        self._n_tests = self._depth = 0
+        self._unused = list(values)
+        self.condition = self._either()
+        if self._kind != "end":
+            self._refuse("`and`, `or` or the end")
+        if self._unused:
+            raise InvalidInput(f"filter {text!r} has fewer ? than the {len(values)} values given")
+
+    @property
+    def sql(self) -> str:
+        """An expression over `records`."""
+        return self.condition.sql
+
+    @property
+    def parameters(self) -> tuple[str | int | float, ...]:
+        """What its question marks stand for."""
+        return self.condition.parameters
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two filters the same; 1, 1.0 and True are equal to Python and not here."""
+        return (self.text, *((type(value), value) for value in self.values))
+
+    # Reading: one method for each line of the grammar -------------------------------------------------
+
+    def _either(self) -> Condition:
+        return self._chain("or", self._both)
+
+    def _both(self) -> Condition:
+        return self._chain("and", self._negated)
+
+    def _chain(self, word: str, part: Callable[[], Condition]) -> Condition:
+        parts = [part()]
+        while self._takes(word):
+            parts.append(part())
+        if len(parts) == 1:
+            return parts[0]
+        sql = f" {word} ".join(part.sql for part in parts)
+        return Condition(f"({sql})", tuple(value for part in parts for value in part.parameters))
+
+    def _negated(self) -> Condition:
+        n_negations = 0
+        while self._takes("not"):
+            n_negations += 1
+        test = self._test()
+        return Condition(f"(not {test.sql})", test.parameters) if n_negations % 2 else test
+
+    def _test(self) -> Condition:
+        self._n_tests += 1
+        if self._n_tests > _MAX_TESTS:
+            raise InvalidInput(f"the filter has more than {_MAX_TESTS} tests; make it shorter, use `in`")
+        if self._takes("("):
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise InvalidInput(
+                    f"the filter has brackets {self._depth} deep; make it {_MAX_DEPTH} at most"
+                )
+            inside = self._either()
+            self._expect(")")
+            self._depth -= 1
+            return inside
+        path = self._field()
+        if self._kind == "sign" and self._word in _COMPARISONS:
+            return _compared(path, _COMPARISONS[self._next()], self._value())
+        if self._takes("contains"):
+            return _containing(path, self._value())
+        is_negated = self._takes("not")
+        if self._takes("in"):
+            return self._among(path, is_negated)
+        if is_negated:
+            self._refuse("`in` after `not`")
+        return _true(path)
+
+    def _among(self, path: str, is_negated: bool) -> Condition:
+        self._expect("(")
+        values = [self._value()]
+        while self._takes(","):
+            values.append(self._value())
+        self._expect(")")
+        if len(values) > _MAX_VALUES:
+            raise InvalidInput(
+                f"the filter has {len(values):,} values to choose from; give {_MAX_VALUES:,} at most"
+            )
+        test = _one_of(path, values)
+        return Condition(f"(not {test.sql})", test.parameters) if is_negated else test
+
+    def _field(self) -> str:
+        if self._kind == "quoted":
+            name = self._next()[1:-1]
+            if '"' in name:
+                raise InvalidInput(f"field {name!r} has a quotation mark in it; rename it to filter by it")
+            return f'$."{name}"'
+        if self._kind != "word" or self._word.lower() in _KEYWORDS:
+            self._refuse("a field")
+        return "$" + "".join(f'."{part}"' for part in self._next().split("."))
+
+    def _value(self) -> Value:
+        kind = self._kind
+        if kind == "number":
+            number = self._next()
+            return int(number) if re.fullmatch(r"[+-]?\d{1,18}", number) else float(number)
+        if kind == "text":
+            return re.sub(r"\\(.)", r"\1", self._next()[1:-1], flags=re.DOTALL)
+        if kind == "word" and self._word.lower() in _CONSTANTS:
+            return _CONSTANTS[self._next().lower()]
+        if self._takes("?"):
+            return self._given()
+        return self._refuse("a number, a text in quotation marks, true, false, null or ?")
+
+    def _given(self) -> Value:
+        if not self._unused:
+            raise InvalidInput(f"filter {self.text!r} has more ? than the {len(self.values)} values given")
+        value = self._unused.pop(0)
+        if value is not None and type(value) not in _TYPES:
+            raise InvalidInput(
+                f"a filter was given the {type(value).__name__} {value!r}; "
+                "expected a str, a number, a bool or None"
+            )
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            return float(value)
+        return value
+
+    # Tokens -------------------------------------------------------------------------------------------
+
+    @property
+    def _kind(self) -> str:
+        return self._tokens[self._at][0]
+
+    @property
+    def _word(self) -> str:
+        return self._tokens[self._at][1]
+
+    def _next(self) -> str:
+        word = self._word
+        self._at += 1
+        return word
+
+    def _takes(self, word: str) -> bool:
+        is_there = self._kind in ("word", "sign") and self._word.lower() == word
+        self._at += is_there
+        return is_there
+
+    def _expect(self, word: str) -> None:
+        if not self._takes(word):
+            self._refuse(f"`{word}`")
+
+    def _refuse(self, expected: str) -> Value:
+        found = f"{self._word!r}" if self._word else "its end"
+        raise InvalidInput(
+            f"filter {self.text!r} has {found} at character {self._tokens[self._at][2]}; expected {expected}"
+        )
+
+
+def _read_tokens(text: str) -> list[tuple[str, str, int]]:
+    tokens: list[tuple[str, str, int]] = []
+    at = 0
+    while not tokens or tokens[-1][0] != "end":
+        match = _TOKENS.match(text, at)
+        if match is None:
+            place = at + len(text[at:]) - len(text[at:].lstrip())
+            raise InvalidInput(
+                f"filter {text!r} cannot be read at character {place}; expected something like "
+                'year >= 2019 and lang in ("en", "de") and not draft'
+            )
+        kind = str(match.lastgroup)
+        tokens.append((kind, match[kind], match.start(kind)))
+        at = match.end()
+    return tokens
+
+
+# Tests as SQL: each is 0 or 1, also where the field is not there -----------------------------------------
+
+
+def _true(path: str) -> Condition:
+    sql = f"coalesce({_TYPE} != 'null' and {_VALUE} not in (0, '', '[]', '{{}}'), 0)"
+    return Condition(sql, (path, path))
+
+
+def _equal(path: str, value: Value) -> Condition:
+    if value is None:
+        return Condition(f"(coalesce({_TYPE}, 'null') = 'null')", (path,))
+    return _in_order(path, "=", value)
+
+
+def _one_of(path: str, values: list[Value]) -> Condition:
+    """Equal to one of the values: one list for each kind, as SQLite reads no deep chain of alternatives."""
+    tests = [_equal(path, None)] if None in values else []
+    for types in dict.fromkeys(_TYPES.values()):
+        alike = [value for value in values if value is not None and _TYPES[type(value)] == types]
+        if alike:
+            marks = ",".join("?" * len(alike))
+            bound = (int(value) if isinstance(value, bool) else value for value in alike)
+            sql = f"coalesce({_TYPE} in {types} and {_VALUE} in ({marks}), 0)"
+            tests.append(Condition(sql, (path, path, *bound)))
+    sql = " or ".join(test.sql for test in tests)
+    return Condition(f"({sql})", tuple(value for test in tests for value in test.parameters))
+
+
+def _in_order(path: str, sign: str, value: str | int | float | bool) -> Condition:
+    sql = f"coalesce({_TYPE} in {_TYPES[type(value)]} and {_VALUE} {sign} ?, 0)"
+    return Condition(sql, (path, path, int(value) if isinstance(value, bool) else value))
+
+
+def _compared(path: str, sign: str, value: Value) -> Condition:
+    if sign == "=":
+        return _equal(path, value)
+    if sign == "!=":
+        equal = _equal(path, value)
+        return Condition(f"(not {equal.sql})", equal.parameters)
+    if value is None or isinstance(value, bool):
+        raise InvalidInput(f"nothing is before or after {value}; compare it with = or !=")
+    return _in_order(path, sign, value)
+
+
+def _containing(path: str, value: Value) -> Condition:
+    types = "('null')" if value is None else _TYPES[type(value)]
+    element = "element.value is ?" if value is None else "element.value = ?"
+    sql = (
+        "exists (select 1 from json_each(metadata, ?) as element "
+        f"where element.type in {types} and {element} and {_TYPE} = 'array')"
+    )
+    bound: tuple[str | int | float | None, ...] = (
+        path,
+        int(value) if isinstance(value, bool) else value,
+        path,
+    )
+    if isinstance(value, str):
+        sql = f"({sql} or coalesce({_TYPE} = 'text' and instr({_VALUE}, ?) > 0, 0))"
+        bound = (*bound, path, path, value)
+    return Condition(sql, bound)  # type: ignore[arg-type]
