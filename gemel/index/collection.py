@@ -74,10 +74,12 @@ class Collection:
         dtype: DType = "float32",
         measure: str = "cosine",
         text_search: Sequence[str] = ("word", "trigram"),
+        model: str = "",
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Collection:
-        """Make an empty collection for the vectors of this encoder, and open it."""
-        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, checked_tokenizers(text_search))
+        """Make an empty collection for the vectors of this encoder, and open it; `model` is noted as its name."""
+        tokenizers = checked_tokenizers(text_search)
+        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, tokenizers, model=model)
         make_folder(Path(path), settings)
         used = None if isinstance(encoder, KnownModel) else encoder
         return cls.open(path, used, timeout_seconds=timeout_seconds)

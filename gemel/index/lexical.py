@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 
@@ -10,6 +11,10 @@ from gemel.index.database import TOKENIZERS, table_of
 from gemel.index.filters import Filter
 
 _MAX_TERMS = 200  # a whole page as a query would take seconds
+# In how many records the words of a query may be found, all together, or in which share of a large
+# collection's: each costs a microsecond, and "the", in half of all sentences, ranks none of them.
+_MAX_MATCHES, _MAX_SHARE = 4_000, 0.01
+_WORD = re.compile(r"\w+")
 
 
 def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
@@ -22,32 +27,54 @@ def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def full_text_query(text: str, tokenizer: str) -> str:
-    """Any of the words (or of their three-letter parts), quoted so that none is taken for syntax."""
-    words = text.split()
+def query_terms(text: str, tokenizer: str) -> list[str]:
+    """The words of a query (or their three-letter parts), each once."""
     if tokenizer == "trigram":
         # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
-        padded = f" {' '.join(words)} "
+        padded = f" {' '.join(text.split())} "
         terms = [padded[at : at + 3] for at in range(len(padded) - 2)]
     else:
-        terms = words
-    distinct = list(dict.fromkeys(term.lower() for term in terms))[:_MAX_TERMS]
-    return " OR ".join('"{}"'.format(term.replace('"', '""').replace("\0", " ")) for term in distinct)
+        terms = _WORD.findall(text)
+    return list(dict.fromkeys(term.lower() for term in terms))[:_MAX_TERMS]
 
 
 def ranked(
     connection: sqlite3.Connection, query: str, tokenizer: str, k: int, filter_: Filter | None
 ) -> list[tuple[int, float]]:
-    """The numbers of the k best records and their BM25, larger is better; equal ones by lower number."""
-    asked = full_text_query(query, tokenizer)
-    if not asked:
-        return []
+    """The numbers of the k best records and their BM25, larger is better; equal ones by lower number.
+
+    Words that are in very many records are left out where rarer ones are in the query.
+    """
     table = table_of(tokenizer)
+    terms = _telling(connection, table, query_terms(query, tokenizer))
+    if not terms:
+        return []
     where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
     join = "" if filter_ is None else f"join records on records.number = {table}.rowid"
     found = connection.execute(
         f"select {table}.rowid, -bm25({table}) as score from {table} {join} "
         f"where {table} match ? and {where} order by score desc, {table}.rowid limit ?",
-        (asked, *parameters, k),
+        (" OR ".join(map(_quoted, terms)), *parameters, k),
     )
     return found.fetchall()
+
+
+def _telling(connection: sqlite3.Connection, table: str, terms: Sequence[str]) -> list[str]:
+    """The rarest terms, as many as can be looked at in time; those that are nowhere are left out."""
+    n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
+    most = max(_MAX_MATCHES, int(_MAX_SHARE * n_records))
+    count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
+    counted = [(connection.execute(count, (_quoted(term),)).fetchone()[0], term) for term in terms]
+    chosen: list[str] = []
+    n_matches = 0
+    for n, term in sorted(pair for pair in counted if pair[0]):
+        n_matches += n
+        if chosen and n_matches > most:
+            break
+        chosen.append(term)
+    return chosen
+
+
+def _quoted(term: str) -> str:
+    """The term as a string of FTS5's language, so that none is taken for syntax."""
+    return '"{}"'.format(term.replace('"', '""').replace("\0", " "))
