@@ -61,7 +61,7 @@ class Collection:
         self.encoder = encoder
         self.query_encoder = query_encoder or encoder
         self._dense = DenseSearch(path, self._database, self.settings)
-        self._writer = Writer(path, self._database, self.settings.layout, timeout_seconds)
+        self._writer = Writer(path, self._database, self.settings, timeout_seconds)
         self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
         self._keeps_index = keeps_index
 

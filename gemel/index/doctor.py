@@ -12,7 +12,7 @@ import numpy as np
 from gemel.errors import Damaged
 from gemel.index import ann, compaction
 from gemel.index.checksums import checksum
-from gemel.index.database import Database, table_of
+from gemel.index.database import Database, plain_errors, table_of
 from gemel.index.hnsw import verified_parameters
 from gemel.index.reading import StoredRow, all_rows
 from gemel.index.records import Id, Row
@@ -86,7 +86,7 @@ class Doctor:
 
     def repair(self, *, drop: bool) -> Diagnosis:
         """Look at everything, mend what can be mended, and `drop` the records that cannot."""
-        with self._writer.lock():
+        with plain_errors(self._folder), self._writer.lock():
             diagnosis = self._examined(repair=True, drop=drop)
         return diagnosis if self._mend_index(diagnosis) else self._told(diagnosis.n_records)
 
@@ -164,7 +164,7 @@ class Doctor:
         gone = damaged if drop else set()
         if rows.without_vector or gone:
             lost = {row.number for row in rows.without_vector} - set(vectors)
-            remove_numbers(connection, sorted(gone))
+            remove_numbers(connection, sorted(gone), self._settings.text_search)
             kept = _mended(connection, view, vectors, lost)
             compaction.write_generation(connection, self._folder, self._settings.layout, kept)
             for row in lacking:

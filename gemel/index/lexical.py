@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from gemel.errors import InvalidInput
-from gemel.index.database import TOKENIZERS, table_of
+from gemel.index.database import TOKENIZERS, in_parts, table_of
 from gemel.index.filters import Filter
 
 _MAX_TERMS = 200  # a whole page as a query would take seconds
@@ -36,6 +36,24 @@ def query_terms(text: str, tokenizer: str) -> list[str]:
     else:
         terms = _WORD.findall(text)
     return list(dict.fromkeys(term.lower() for term in terms))[:_MAX_TERMS]
+
+
+def index_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], first_number: int) -> None:
+    """Take the records from a number on into the full text."""
+    for table in map(table_of, tokenizers):
+        connection.execute(
+            f"insert into {table}(rowid, text) select number, text from records where number >= ?",
+            (first_number,),
+        )
+
+
+def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numbers: Sequence[int]) -> None:
+    """Take records, which must still be there, out of the full text."""
+    for table in map(table_of, tokenizers):
+        columns = f"insert into {table}({table}, rowid, text)"
+        sql = f"{columns} select 'delete', number, text from records where number in (?*)"
+        for _ in in_parts(connection, sql, numbers):
+            pass
 
 
 def ranked(

@@ -9,10 +9,10 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gemel.errors import Busy
+from gemel.errors import Busy, WriteFailed
 
 _POLL_SECONDS = 0.01
 
@@ -22,7 +22,10 @@ def locked(path: Path, timeout_seconds: float) -> Iterator[None]:
     """Hold the lock file; the system lets go of it when the process ends, however it ends."""
     deadline = time.monotonic() + timeout_seconds
     # A descriptor of its own for each holder: only then does the lock keep threads apart, too.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise WriteFailed(f"{path.parent} cannot be locked ({error}); nothing was changed") from error
     try:
         while not _is_taken(descriptor):
             if time.monotonic() >= deadline:
@@ -31,8 +34,9 @@ def locked(path: Path, timeout_seconds: float) -> Iterator[None]:
                     f"{timeout_seconds:g} seconds: try again, or wait longer with timeout_seconds"
                 )
             time.sleep(_POLL_SECONDS)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, _introduction(), 0)
+        with suppress(OSError):  # a courtesy to those who wait; a full disk is no reason to hold no lock
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, _introduction(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gemel.errors import Busy, MissingExtra
 from gemel.index import ann, compaction, dense, reading
-from gemel.index.database import table_of
+from gemel.index.database import plain_errors, table_of
 from gemel.index.dense import DenseSearch
 from gemel.index.hnsw import HnswParameters
 from gemel.index.settings import Settings
@@ -37,7 +37,7 @@ class Upkeep:
     ) -> None:
         """Build the index of all vectors, or extend the one that is there; only its end holds up writers."""
         chosen = parameters or default_parameters(self._dense.settings)
-        with self._builder.lock(waits=waits):
+        with plain_errors(self._writer.folder), self._builder.lock(waits=waits):
             with self._dense.reading() as (connection, view):
                 before = ann.read_base(connection)
                 reading.check_blocks(connection, view, None, self._writer.folder)
@@ -66,7 +66,7 @@ class Upkeep:
 
     def compact(self, on_progress: ann.OnIndexed | None = None) -> None:
         """Write the files anew without what was removed, and bring the index up to date if there is one."""
-        with self._writer.lock():
+        with plain_errors(self._writer.folder), self._writer.lock():
             with self._writer.database.writing() as connection:
                 view = self._dense.current(connection)
                 if view.n_live < view.n_slots:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.index import lexical
 from gemel.index.checksums import row_checksum
 from gemel.index.database import Database, in_parts
 from gemel.index.lock import locked
 from gemel.index.reading import StoredRow, known_rows
 from gemel.index.records import Added, Id, Row
-from gemel.index.segment import RowLayout, Rows, Segment
+from gemel.index.segment import Rows, Segment
+from gemel.index.settings import Settings
 
 LOCK_NAME = "writer.lock"
 WINDOW_TEXTS = 4_096  # encoded and committed at a time
@@ -44,10 +46,11 @@ class _Plan:
 class Writer:
     """Everything that changes records, under the writers' lock."""
 
-    def __init__(self, folder: Path, database: Database, layout: RowLayout, timeout_seconds: float) -> None:
+    def __init__(self, folder: Path, database: Database, settings: Settings, timeout_seconds: float) -> None:
         self.folder = folder
         self.database = database
-        self.layout = layout
+        self.layout = settings.layout
+        self._tokenizers = settings.text_search
         self._timeout_seconds = timeout_seconds
 
     def lock(self) -> AbstractContextManager[None]:
@@ -83,7 +86,7 @@ class Writer:
             found = list(in_parts(connection, "select number from records where id in (?*)", ids))
             numbers = [number for (number,) in found]
             if numbers:
-                remove_numbers(connection, numbers)
+                remove_numbers(connection, numbers, self._tokenizers)
                 connection.execute("update state set change = change + 1")
             return len(numbers)
 
@@ -92,7 +95,7 @@ class Writer:
     ) -> None:
         if not (plan.inserted or plan.relabelled):
             return
-        remove_numbers(connection, [known.number for known in plan.replaced])
+        remove_numbers(connection, [known.number for known in plan.replaced], self._tokenizers)
         if plan.inserted:
             self._insert(connection, plan.inserted, np.stack([vector_of(row) for row in plan.inserted]))
         connection.executemany(
@@ -124,14 +127,16 @@ class Writer:
                 for at, (row, crc) in enumerate(zip(rows, appended.row_checksums, strict=True), number)
             ],
         )
+        lexical.index_texts(connection, self._tokenizers, number)
         _extend_runs(connection, n_slots, number, len(rows))
         connection.execute(
             "update state set n_slots = ?, next_number = ?", (n_slots + len(rows), number + len(rows))
         )
 
 
-def remove_numbers(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Take records out of the table, and their vectors out of every search."""
+def remove_numbers(connection: sqlite3.Connection, numbers: Sequence[int], tokenizers: Sequence[str]) -> None:
+    """Take records out of the table and the full text, and their vectors out of every search."""
+    lexical.forget_texts(connection, tokenizers, numbers)
     one_each = [(number,) for number in numbers]
     connection.executemany("delete from records where number = ?", one_each)
     connection.executemany("insert into removed (number) values (?)", one_each)

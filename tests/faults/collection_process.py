@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import time
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from typing import Any
 
 from encoding_process import HashEncoder
 
+from gemel.errors import WriteFailed
 from gemel.index import Collection, Record, database, dense, scan, upkeep
 
 State = dict[str, str]  # id -> text
@@ -119,6 +122,9 @@ def in_a_process(work: Callable[[], Any], report: Path) -> Any:
     if not child:
         try:
             report.write_text(json.dumps(work()))
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -228,6 +234,25 @@ def kill_at_every_step(folder: str, stride: int = 1, n_changes: int = 12) -> dic
     return trial.told(n_steps=step)
 
 
+def run_out_of_room(folder: str, max_file_bytes: int) -> dict[str, Any]:
+    """Let no file grow beyond a size, until a writer is told so; then look, and go on without the limit."""
+    trial = Trial(Path(folder))
+
+    def work() -> str:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, resource.RLIM_INFINITY))
+        try:
+            write(trial.folder, trial.log, 8)
+        except WriteFailed as error:
+            return str(error)
+        return ""
+
+    message = in_a_process(work, trial.report)
+    trial.settle("limited")
+    in_a_process(lambda: write(trial.folder, trial.log, 9, n_changes=10), trial.report)
+    trial.settle("unlimited")
+    return trial.told(message=message)
+
+
 def kill_after_all(work: Callable[[], Any]) -> bool:
     """Run a function that may kill its own process; whether it did."""
     child = os.fork()
@@ -241,5 +266,7 @@ def kill_after_all(work: Callable[[], Any]) -> bool:
 
 if __name__ == "__main__":
     settings = json.loads(sys.argv[1])
-    run = kill_at_every_step if settings.pop("steps", False) else kill_at_random
+    run: Any = kill_at_every_step if settings.pop("steps", False) else kill_at_random
+    if "max_file_bytes" in settings:
+        run = run_out_of_room
     print(json.dumps(run(**settings)))  # noqa: T201
