@@ -28,17 +28,22 @@ if TYPE_CHECKING:
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
     from gemel.tasks.cluster import communities
+    from gemel.tasks.passages import Chunking, add_documents, remove_documents
+    from gemel.tasks.rerank import Reranking, rerank
+    from gemel.tasks.search import Hit, search
 
 __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
     "Busy": "errors",
+    "Chunking": "tasks.passages",
     "Collection": "index",
     "Damaged": "errors",
     "Encoder": "contracts",
     "ExactIndex": "index",
     "GemelError": "errors",
+    "Hit": "tasks.search",
     "Hits": "contracts",
     "HnswIndex": "index",
     "Index": "contracts",
@@ -51,10 +56,12 @@ _HOMES = {
     "Pairs": "similarity",
     "Record": "index",
     "Reranker": "contracts",
+    "Reranking": "tasks.rerank",
     "SlowSearchWarning": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
+    "add_documents": "tasks.passages",
     "communities": "tasks.cluster",
     "cosine": "similarity",
     "dot": "similarity",
@@ -64,17 +71,22 @@ _HOMES = {
     "load_reranker": "loading",
     "load_trainable": "loading",
     "manhattan": "similarity",
+    "remove_documents": "tasks.passages",
+    "rerank": "tasks.rerank",
+    "search": "tasks.search",
     "top_k": "similarity",
     "top_pairs": "similarity",
 }
 
 __all__ = [
     "Busy",
+    "Chunking",
     "Collection",
     "Damaged",
     "Encoder",
     "ExactIndex",
     "GemelError",
+    "Hit",
     "Hits",
     "HnswIndex",
     "Index",
@@ -87,11 +99,13 @@ __all__ = [
     "Pairs",
     "Record",
     "Reranker",
+    "Reranking",
     "SlowSearchWarning",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",
     "__version__",
+    "add_documents",
     "communities",
     "cosine",
     "dot",
@@ -101,6 +115,9 @@ __all__ = [
     "load_reranker",
     "load_trainable",
     "manhattan",
+    "remove_documents",
+    "rerank",
+    "search",
     "top_k",
     "top_pairs",
 ]

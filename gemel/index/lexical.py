@@ -64,7 +64,7 @@ def ranked(
     Words that are in very many records are left out where rarer ones are in the query.
     """
     table = table_of(tokenizer)
-    terms = _telling(connection, table, query_terms(query, tokenizer))
+    terms = telling_terms(connection, query, tokenizer)
     if not terms:
         return []
     where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
@@ -77,8 +77,9 @@ def ranked(
     return found.fetchall()
 
 
-def _telling(connection: sqlite3.Connection, table: str, terms: Sequence[str]) -> list[str]:
-    """The rarest terms, as many as can be looked at in time; those that are nowhere are left out."""
+def telling_terms(connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
+    """The rarest terms of a query, as many as can be looked at in time; none that is nowhere."""
+    table, terms = table_of(tokenizer), query_terms(query, tokenizer)
     n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
     most = max(_MAX_MATCHES, int(_MAX_SHARE * n_records))
     count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
