@@ -23,8 +23,11 @@ VERBS = {
     "demo": "demo",
     "encode": "encode",
     "evaluate": "evaluate",
+    "index": "index",
     "models": "models",
     "reproduce": "reproduce",
+    "rerank": "rerank",
+    "search": "search",
     "similarity": "similarity",
     "train": "train",
 }
@@ -66,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     try:
-        gemel.main(args=arguments, prog_name="gemel", standalone_mode=False)
+        code = gemel.main(args=arguments, prog_name="gemel", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -83,7 +86,7 @@ def _exit_code(arguments: list[str]) -> int:
         click.echo(f"gemel: {' '.join(str(error).split())}", err=True)
         _forget_output()
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _forget_output() -> None:
