@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from gemel.index import Collection, ExactIndex, HnswIndex, Record
     from gemel.loading import load_encoder, load_pair_classifier, load_reranker, load_trainable
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import communities
+    from gemel.tasks.corpus import Corpus, make_corpus, read_corpus
+    from gemel.tasks.dedupe import dedupe
+    from gemel.tasks.mine import mine
     from gemel.tasks.passages import Chunking, add_documents, remove_documents
     from gemel.tasks.rerank import Reranking, rerank
     from gemel.tasks.search import Hit, search
@@ -39,6 +43,7 @@ _HOMES = {
     "Busy": "errors",
     "Chunking": "tasks.passages",
     "Collection": "index",
+    "Corpus": "tasks.corpus",
     "Damaged": "errors",
     "Encoder": "contracts",
     "ExactIndex": "index",
@@ -62,15 +67,21 @@ _HOMES = {
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
     "add_documents": "tasks.passages",
+    "calibrate": "tasks.calibrate",
     "communities": "tasks.cluster",
     "cosine": "similarity",
+    "dedupe": "tasks.dedupe",
     "dot": "similarity",
     "euclidean": "similarity",
+    "load_calibration": "tasks.calibrate",
     "load_encoder": "loading",
     "load_pair_classifier": "loading",
     "load_reranker": "loading",
     "load_trainable": "loading",
+    "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
+    "mine": "tasks.mine",
+    "read_corpus": "tasks.corpus",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
     "search": "tasks.search",
@@ -82,6 +93,7 @@ __all__ = [
     "Busy",
     "Chunking",
     "Collection",
+    "Corpus",
     "Damaged",
     "Encoder",
     "ExactIndex",
@@ -106,15 +118,21 @@ __all__ = [
     "WriteFailed",
     "__version__",
     "add_documents",
+    "calibrate",
     "communities",
     "cosine",
+    "dedupe",
     "dot",
     "euclidean",
+    "load_calibration",
     "load_encoder",
     "load_pair_classifier",
     "load_reranker",
     "load_trainable",
+    "make_corpus",
     "manhattan",
+    "mine",
+    "read_corpus",
     "remove_documents",
     "rerank",
     "search",

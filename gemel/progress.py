@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -49,3 +49,20 @@ def progress_bar(
             yield bar
     finally:
         _is_inside_a_bar.reset(outer)
+
+
+@contextmanager
+def progress_of(
+    what: str, show: bool | None = None, unit: str = "texts"
+) -> Iterator[Callable[[int, int], None]]:
+    """A callable that takes how many are done and how many there are, and shows it as a bar."""
+    with ExitStack() as opened:
+        bar: Any = None
+
+        def tell(n_done: int, n_total: int) -> None:
+            nonlocal bar
+            if bar is None:
+                bar = opened.enter_context(progress_bar(n_total, what, show, unit))
+            bar.update(n_done - bar.n)
+
+        yield tell

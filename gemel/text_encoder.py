@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gemel.checkpoint import EncoderSpec, ModelFolder
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
-from gemel.tokens import TextTokenizer
+from gemel.tokens import Ids, Pieces, TextTokenizer
 
 STREAM_WINDOW = 8_192  # texts that a stream holds at once
 
@@ -175,6 +175,24 @@ class FolderEncoder(TextEncoder):
     def with_dim(self: Folder, dim: int) -> Folder:
         """The same encoder with its vectors cut to the first `dim` numbers."""
         return self._copy(folder=self.folder.with_spec(self.spec.truncated_to(dim)))
+
+    def encode_ids(self, sequences: Sequence[Ids]) -> Vectors:
+        """One vector a sequence of token ids, given without special tokens: float32 (n, dim)."""
+        pieces = self.tokenizer.wrapped(sequences, self.prompt)
+        longest = int(np.diff(pieces.starts).max(initial=0))
+        if longest > self.spec.max_tokens:
+            raise InvalidInput(
+                f"a sequence of {longest:,} tokens was given, special ones and prompt included; "
+                f"expected at most {self.spec.max_tokens}: cut it"
+            )
+        vectors = np.zeros((len(sequences), self.dim), np.float32)
+        if sequences:
+            self._encode_pieces(pieces, vectors, show_progress=False)
+        return vectors
+
+    @abstractmethod
+    def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None) -> None:
+        """Fill in the vectors of texts that are token ids already."""
 
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """How many tokens each text has, special ones and prompt included, before any cut."""

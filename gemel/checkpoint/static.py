@@ -110,6 +110,7 @@ def save_static_folder(
     tokenizer_json: str,
     *,
     normalises: bool,
+    card: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a static table so that model2vec and Sentence-Transformers open it too."""
@@ -121,7 +122,11 @@ def save_static_folder(
         (folder / "tokenizer.json").write_text(tokenizer_json, encoding="utf-8")
         if rows is not None:
             config = {"model_type": "model2vec", "architectures": ["StaticModel"], "normalize": normalises}
-            write_json(folder / "config.json", {**config, "hidden_dim": int(rows.shape[1])})
+            # Without this word model2vec reads no more than 512 tokens of a text.
+            whole = {"max_length": None}
+            write_json(folder / "config.json", {**config, **whole, "hidden_dim": int(rows.shape[1])})
+        if card is not None:
+            (folder / "README.md").write_text(card, encoding="utf-8")
         write_json(
             folder / "modules.json",
             [

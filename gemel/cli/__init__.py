@@ -17,13 +17,17 @@ from gemel.version import VERSION
 # verb -> the module of its command; a verb's module is imported only when it is used.
 VERBS = {
     "bench": "bench",
+    "calibrate": "calibrate",
     "classify": "classify",
     "convert": "convert",
     "data": "data",
+    "dedupe": "dedupe",
     "demo": "demo",
+    "distil": "distil",
     "encode": "encode",
     "evaluate": "evaluate",
     "index": "index",
+    "mine": "mine",
     "models": "models",
     "reproduce": "reproduce",
     "rerank": "rerank",

@@ -37,12 +37,13 @@ class TextSource:
     format: str | None = None
     column: str = "text"
     id_column: str | None = None
+    label: str | None = None  # what messages call it, where that is not its path
     other_columns: tuple[str, ...] | None = ()  # that `rows` gives beside each text; None for all
 
     @property
     def name(self) -> str:
         """What messages call this source."""
-        return "stdin" if self._is_stdin else str(self.path)
+        return self.label or ("stdin" if self.is_stdin else str(self.path))
 
     def records(self) -> Iterator[TextRecord]:
         """Every text in the order of the file; one that is not as expected raises, and its line is named."""
@@ -50,8 +51,8 @@ class TextSource:
 
     def rows(self) -> Iterator[tuple[TextRecord, Mapping[str, Any]]]:
         """The same, each with its other columns."""
-        with self._open() as file:
-            kind, compression = self._layout()
+        with self.opened() as file:
+            kind, compression = self.layout()
             where = f"{self.name}, {'row' if kind == 'parquet' else 'line'}"
             stream = decompressed(file, compression)
             for row, (place, id_, text, others) in enumerate(self._raw(kind, stream)):
@@ -67,29 +68,31 @@ class TextSource:
 
     def count_rows(self) -> int | None:
         """How many texts there are, found by reading them all; None where they can be read only once."""
-        if self._is_stdin or not Path(self.path).is_file():
+        if self.is_stdin or not Path(self.path).is_file():
             return None
         return sum(1 for _ in self.records())
 
     @property
-    def _is_stdin(self) -> bool:
+    def is_stdin(self) -> bool:
+        """Whether the texts come from standard input, which can be read only once."""
         return os.fspath(self.path) == "-"
 
-    def _open(self) -> AbstractContextManager[IO[bytes]]:
-        if self._is_stdin:
+    def opened(self) -> AbstractContextManager[IO[bytes]]:
+        """The file, still compressed."""
+        if self.is_stdin:
             return nullcontext(sys.stdin.buffer)
         return open_bytes(self.path, "a file of texts, or - for stdin")
 
-    def _layout(self) -> tuple[str, str]:
+    def layout(self) -> tuple[str, str]:
         """The format and the compression; what is named goes before what the suffix says."""
-        kind, compression = split_suffixes("txt" if self._is_stdin else Path(self.path).name)
+        kind, compression = split_suffixes("txt" if self.is_stdin else Path(self.path).name)
         if self.format is not None:
             kind, named_compression = split_suffixes(self.format)
             compression = named_compression or compression
         if kind not in ("txt", *TABLE_FORMATS):
             unknown = "an unknown suffix" if self.format is None else f"the unknown format {self.format!r}"
             raise InvalidInput(f"{self.name} has {unknown}; {_EXPECTED}; say which with --input-format")
-        if kind == "parquet" and (compression or self._is_stdin):
+        if kind == "parquet" and (compression or self.is_stdin):
             raise InvalidInput(f"{self.name}: parquet is read from plain files only; save it as one first")
         if kind == "txt" and (self.id_column is not None or self.column != "text" or self.other_columns):
             raise InvalidInput(f"{self.name}: a .txt file has no columns; leave out --column and --id-column")

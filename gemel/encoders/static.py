@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LONG_TEXT = 512  # tokens; a longer text is summed by itself, in blocks
 BLOCK_TOKENS = 4_096
 TEXTS_AT_ONCE = 256
+FEW_TEXTS = 8  # up to these, one sum a text is quicker than one a position
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class StaticEncoder(Baseline):
                 digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:32]
 
-    def save(self, target: str | Path, *, overwrite: bool = False) -> None:
+    def save(self, target: str | Path, *, card: str | None = None, overwrite: bool = False) -> None:
         """Write a folder that gemel, model2vec and Sentence-Transformers open, without reading it whole."""
         table = self.table
         rows = "embeddings" if table.drops_unknown else "embedding.weight"
@@ -94,6 +95,7 @@ class StaticEncoder(Baseline):
             {name: array for name, array in tensors.items() if array is not None},
             self._tokenizer_json or self._ids.tokenizer.to_str(),
             normalises=table.normalises,
+            card=card,
             overwrite=overwrite,
         )
 
@@ -164,6 +166,13 @@ def _sum_rows(table: TokenTable, flat: Ids, starts: Starts, lengths: Any, sums: 
     Six times as fast as `np.add.reduceat`; and every sum is made in the order of its own tokens, so that it
     does not depend on the other texts.
     """
+    if len(starts) <= FEW_TEXTS and sums.shape[1] > 1:
+        # numpy adds whole rows, one after the other, as the loop below does: the same bits. (Of a single
+        # column it would add neighbours first.)
+        for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+            if length <= LONG_TEXT:
+                table.of(flat[start : start + length]).sum(axis=0, initial=0, out=sums[row])
+        return
     order = np.argsort(-lengths, kind="stable")
     order = order[lengths[order] <= LONG_TEXT]
     if not len(order):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +36,14 @@ class TokenIds:
         vars(self).update(state)
         self._plain = plain_tokenizer(self.tokenizer)
 
-    @property
+    @cached_property
     def unknown(self) -> int | None:
         """The id that stands for what is not in the vocabulary."""
         model = self.tokenizer.model
-        word = getattr(model, "unk_token", None)
-        return None if word is None else self.tokenizer.token_to_id(word)
+        if not hasattr(model, "unk_token"):  # a unigram model has a number, which its JSON alone tells
+            number: int | None = json.loads(self.tokenizer.to_str())["model"].get("unk_id")
+            return number
+        return None if model.unk_token is None else self.tokenizer.token_to_id(model.unk_token)
 
     def of(self, texts: list[str]) -> tuple[Ids, Starts]:
         """The ids of all texts end to end, and where each text's begin."""

@@ -104,14 +104,16 @@ class NativeEncoder(FolderEncoder):
         cut: list[int] = []
         with progress_bar(len(texts), "encode", show_progress) as bar:
             for start, pieces in self._tokenised(texts):
-                rows = vectors[start : start + pieces.n_texts]
-                if pieces.owners is None:
-                    self._run(pieces, "finished", rows)
-                else:
-                    self._engine.finish(self._merged(pieces), rows)
+                self._encode_pieces(pieces, vectors[start : start + pieces.n_texts])
                 cut += [start + row for row in pieces.cut]
                 bar.update(pieces.n_texts)
         return cut
+
+    def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None = None) -> None:
+        if pieces.owners is None:
+            self._run(pieces, "finished", vectors)
+        else:
+            self._engine.finish(self._merged(pieces), vectors)
 
     def _tokenised(self, texts: list[str]) -> Iterator[tuple[int, Pieces]]:
         """Windows of texts as token ids, each made while the one before it is encoded."""

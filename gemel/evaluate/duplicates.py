@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from gemel.contracts import Encoder
 from gemel.data.examples import Examples
-from gemel.errors import InvalidInput
 from gemel.evaluate.bootstrap import interval_of, resample
 from gemel.evaluate.encoded import EncodedTexts
 from gemel.evaluate.scores import Scores, engine_of
-from gemel.evaluate.thresholds import Separation
 from gemel.similarity import MEASURES, pairwise
+from gemel.tasks.thresholds import Separation, positives_of
 
 PRIMARY = "average_precision_cosine"
 
@@ -26,7 +22,7 @@ def evaluate_duplicates(
     data_hash: str = "",
 ) -> Scores:
     """Average precision, best F1 and best accuracy by every measure; `positive` labels the duplicates."""
-    is_positive = _positives(pairs, positive, name)
+    is_positive = positives_of(pairs, positive, name)
     texts = EncodedTexts(encoder, (text for column in pairs.columns.values() for text in column))
     first, second = (texts.of(column) for column in pairs.columns.values())
     metrics: dict[str, float] = {}
@@ -58,20 +54,3 @@ def evaluate_duplicates(
         engine=engine_of(encoder),
         interval=interval,
     )
-
-
-def _positives(pairs: Examples, positive: str, name: str) -> npt.NDArray[np.bool_]:
-    if pairs.kind != "classified pairs" or pairs.labels is None:
-        raise InvalidInput(f"{name} holds {pairs.kind}; expected classified pairs")
-    if positive not in pairs.label_names:
-        raise InvalidInput(
-            f"{name} has the labels {', '.join(pairs.label_names)} and none {positive!r}; "
-            "say with positive= which of them means that a pair is a duplicate"
-        )
-    is_positive: npt.NDArray[np.bool_] = pairs.labels == pairs.label_names.index(positive)
-    if is_positive.all() or not is_positive.any():
-        raise InvalidInput(
-            f"{name}: {is_positive.sum():,} of {len(pairs):,} pairs are {positive!r}; expected some that are "
-            "and some that are not"
-        )
-    return is_positive

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gemel.errors import Damaged, MissingExtra, SlowSearchWarning
+from gemel.errors import Damaged, InvalidInput, MissingExtra, SlowSearchWarning
 from gemel.index.hnsw import HnswIndex, HnswParameters, footer_checksum
 from gemel.index.lock import locked
 from gemel.index.segment import sync_folder
@@ -53,11 +53,20 @@ class Graphs:
         self._lock = threading.Lock()
         self._opened: tuple[Base, HnswIndex | None] | None = None
 
-    def get(self, base: Base) -> HnswIndex | None:
-        """The index, mapped and verified, or None where it cannot be used."""
+    def get(self, base: Base, is_outdated: Callable[[], bool]) -> HnswIndex | None:
+        """The index, mapped and verified, or None where it cannot be used.
+
+        `is_outdated` tells whether there is a newer commit: then another index may have taken its place.
+        """
         with self._lock:
             if self._opened is None or self._opened[0] != base:
-                self._opened = base, self._open(base)
+                try:
+                    self._opened = base, self._open(base)
+                except (Damaged, InvalidInput, MissingExtra) as error:
+                    if is_outdated():
+                        return None
+                    self._opened = base, None
+                    warnings.warn(self._warning(error), stacklevel=2)
             return self._opened[1]
 
     def is_usable(self, base: Base) -> bool:
@@ -67,20 +76,16 @@ class Graphs:
                 return self._opened[1] is not None
         return (self.folder / base.file).is_file()
 
-    def _open(self, base: Base) -> HnswIndex | None:
+    def _open(self, base: Base) -> HnswIndex:
         path = self.folder / base.file
-        try:
-            check_file(path, base)
-            return HnswIndex.open(path, mapped=True)
-        except (Damaged, MissingExtra) as error:
-            warnings.warn(
-                SlowSearchWarning(
-                    f"searches in {self.folder} look at every vector: {error}; "
-                    "build_index() or doctor() of the collection mend it"
-                ),
-                stacklevel=2,
-            )
-            return None
+        check_file(path, base)
+        return HnswIndex.open(path, mapped=True)
+
+    def _warning(self, error: Exception) -> SlowSearchWarning:
+        return SlowSearchWarning(
+            f"searches in {self.folder} look at every vector: {error}; "
+            "build_index() or doctor() of the collection mend it"
+        )
 
 
 def check_file(path: Path, base: Base) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Encoder, checked_texts
+from gemel.contracts import Encoder, Vectors, checked_texts
 from gemel.errors import InvalidInput, WriteFailed
 from gemel.index import lexical, reading
 from gemel.index.ann import OnIndexed
@@ -59,7 +59,7 @@ class Collection:
             self._database.close()
             raise
         self.encoder = encoder
-        self.query_encoder = query_encoder or encoder
+        self.query_encoder = encoder if query_encoder is None else query_encoder
         self._dense = DenseSearch(path, self._database, self.settings)
         self._writer = Writer(path, self._database, self.settings, timeout_seconds)
         self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
@@ -186,6 +186,16 @@ class Collection:
             for row in reading.all_rows(connection, *condition):
                 yield row.record(self.path)
 
+    def vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Id], Vectors]:
+        """The vectors (n, dim) of the records with these ids, or of all, and the id of each row.
+
+        Ids that are not there, or whose vector is lost, are left out. All vectors of a collection in which
+        nothing was removed are not copied, but mapped.
+        """
+        asked = None if ids is None else checked_ids(ids)
+        with self._dense.reading() as (connection, view):
+            return reading.vectors_of(connection, view, asked, self.path)
+
     # Search -----------------------------------------------------------------------------------------------
 
     def search(
@@ -225,16 +235,16 @@ class Collection:
         """The k records that share the rarest words with a query (BM25), best first."""
         if not isinstance(query, str):
             raise InvalidInput(f"a query of words is a str; a {type(query).__name__} was given")
-        by = self._tokenizer(tokenizer)
+        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.path)
         n_wanted = _checked_window(k, offset)
         with self._database.reading() as connection:
             ranked = lexical.ranked(connection, query, by, n_wanted, _read_filter(filter))[offset:]
-            rows = reading.rows_by_number(connection, [number for number, _ in ranked])
+            rows = reading.rows_by_number(connection, [number for number, _ in ranked], self.path)
         return [Found(rows[number].record(self.path), score) for number, score in ranked]
 
     def terms(self, query: str, *, tokenizer: str | None = None) -> list[str]:
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
-        by = self._tokenizer(tokenizer)
+        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.path)
         with self._database.reading() as connection:
             return lexical.telling_terms(connection, query, by)
 
@@ -270,7 +280,7 @@ class Collection:
             self._database,
             self._writer,
             None if self.encoder is None else self._encode,
-            self._upkeep.build_index,
+            self._upkeep,
         )
         return doctor.repair(drop=drop) if repair else doctor.examine()
 
@@ -332,7 +342,7 @@ class Collection:
         with self._dense.reading() as (connection, view):
             hits = self._dense.search(connection, view, queries, n_wanted, _read_filter(filter))
             ids = hits.ids[:, offset:]
-            rows = reading.rows_by_number(connection, np.unique(ids[ids >= 0]).tolist())
+            rows = reading.rows_by_number(connection, np.unique(ids[ids >= 0]).tolist(), self.path)
             reading.check_vectors(view, rows.values(), self.path)
         records = {number: row.record(self.path) for number, row in rows.items()}
         return [
@@ -354,13 +364,6 @@ class Collection:
                 f"{self.path} was opened without an encoder; open it with one, or use add_vectors"
             )
         return self.settings.layout.stored(self.encoder.encode(texts))
-
-    def _tokenizer(self, name: str | None) -> str:
-        kept = self.settings.text_search
-        if not kept or (name is not None and name not in kept):
-            offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
-            raise InvalidInput(f"{self.path} has no full text by {name or 'word'}: {offered}")
-        return name or kept[0]
 
     def _check_writable(self) -> None:
         if self._is_read_only:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from gemel.index.reading import StoredRow, all_rows
 from gemel.index.records import Id, Row
 from gemel.index.segment import Rows
 from gemel.index.settings import Settings
+from gemel.index.upkeep import Upkeep
 from gemel.index.view import View
 from gemel.index.writing import Encode, Writer, checksum_of, remove_numbers
 
 _WINDOW_TEXTS = 4_096
+_SPARE_FLAW = "there are vectors that no record needs, and they are damaged or were not removed"
 _NAMED = 20  # findings of one kind that are told one by one
 
 
@@ -70,28 +72,32 @@ class Doctor:
         database: Database,
         writer: Writer,
         encode: Encode | None,
-        build_index: Callable[[], None],
+        upkeep: Upkeep,
     ) -> None:
         self._folder: Path = writer.folder
         self._settings = settings
         self._database = database
         self._writer = writer
         self._encode = encode
-        self._build_index = build_index
+        self._upkeep = upkeep
         self._findings: list[Finding] = []
 
     def examine(self) -> Diagnosis:
         """Look at everything and change nothing."""
-        return self._examined(repair=False, drop=False)
+        n_records = self._examined(repair=False, drop=False)
+        self._examine_index(repair=False)
+        return Diagnosis(n_records, tuple(self._findings))
 
     def repair(self, *, drop: bool) -> Diagnosis:
         """Look at everything, mend what can be mended, and `drop` the records that cannot."""
         with plain_errors(self._folder), self._writer.lock():
-            diagnosis = self._examined(repair=True, drop=drop)
-        return diagnosis if self._mend_index(diagnosis) else self._told(diagnosis.n_records)
+            n_records = self._examined(repair=True, drop=drop)
+        self._examine_index(repair=True)
+        self._upkeep.remove_leftovers()
+        return Diagnosis(n_records, tuple(self._findings))
 
-    def _examined(self, *, repair: bool, drop: bool) -> Diagnosis:
-        self._findings = []
+    def _examined(self, *, repair: bool, drop: bool) -> int:
+        """How many records there are, once they and what belongs to them have been looked at."""
         rows = _Rows()
         try:
             self._examine_table(repair)
@@ -102,17 +108,12 @@ class Doctor:
                     self._mend_rows(connection, view, rows, drop)
                 else:
                     self._tell_of_rows(rows, mended=set(), drop=False)
+                    if self._has_spare_flaws(view, rows):
+                        self._find(_SPARE_FLAW)
+            self._examine_full_text(repair)
         except Damaged as error:  # so badly that SQLite cannot go on
             self._find(str(error), is_lost=True)
-            return self._told(rows.n_records)
-        self._examine_full_text(repair)
-        self._examine_files(repair)
-        if not repair:
-            self._examine_index()
-        return self._told(rows.n_records)
-
-    def _told(self, n_records: int) -> Diagnosis:
-        return Diagnosis(n_records, tuple(self._findings))
+        return rows.n_records
 
     def _find(self, what: str, *, is_lost: bool = False, is_repaired: bool = False) -> None:
         self._findings.append(Finding(what, is_lost, is_repaired))
@@ -169,12 +170,15 @@ class Doctor:
             compaction.write_generation(connection, self._folder, self._settings.layout, kept)
             for row in lacking:
                 _note_vector(connection, row, vectors.get(row.number))
-        elif len(view.damaged_slots()):  # only vectors that no record needs
-            compaction.write_generation(
-                connection, self._folder, self._settings.layout, compaction.counted_rows(view)
-            )
-            self._find("vectors that no record needs are damaged", is_repaired=True)
+        elif self._has_spare_flaws(view, rows):
+            kept = _mended(connection, view, {}, set())
+            compaction.write_generation(connection, self._folder, self._settings.layout, kept)
+            self._find(_SPARE_FLAW, is_repaired=True)
         self._tell_of_rows(rows, mended=set(vectors), drop=drop)
+
+    def _has_spare_flaws(self, view: View, rows: _Rows) -> bool:
+        """Whether vectors that no record needs are damaged, or there are some that no record has removed."""
+        return not rows.without_vector and (view.n_live > rows.n_records or len(view.damaged_slots()) > 0)
 
     def _encoded(self, rows: list[StoredRow]) -> dict[int, Rows]:
         """The vectors of rows, made again from their texts, where there is an encoder."""
@@ -214,39 +218,20 @@ class Doctor:
         if len(named) > _NAMED:
             self._find(f"{len(named) - _NAMED:,} more like that", is_lost=is_lost, is_repaired=is_repaired)
 
-    # Files ------------------------------------------------------------------------------------------------
+    # The index --------------------------------------------------------------------------------------------
 
-    def _examine_files(self, repair: bool) -> None:
-        with self._database.reading() as connection:
-            generation = connection.execute("select generation from state").fetchone()[0]
-        if repair:  # what a broken-off compaction has left is no damage
-            compaction.remove_other_generations(self._folder, generation)
-
-    def _flaw_of_index(self) -> str | None:
+    def _examine_index(self, repair: bool) -> None:
         with self._database.reading() as connection:
             base = ann.read_base(connection)
         if base is None:
-            return None
+            return
         try:
             ann.check_file(self._folder / base.file, base)
             verified_parameters(self._folder / base.file)
         except Damaged as error:
-            return str(error)
-        return None
-
-    def _examine_index(self) -> None:
-        flaw = self._flaw_of_index()
-        if flaw is not None:
-            self._find(f"the index: {flaw}")
-
-    def _mend_index(self, diagnosis: Diagnosis) -> bool:
-        """Build the index again where it has a flaw; whether there was none."""
-        flaw = self._flaw_of_index()
-        if flaw is None:
-            return True
-        self._build_index()
-        self._find(f"the index: {flaw}; it is built again", is_repaired=True)
-        return False
+            if repair:
+                self._upkeep.build_index()
+            self._find(f"the index: {error}", is_repaired=repair)
 
 
 def _mended(

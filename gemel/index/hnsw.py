@@ -27,6 +27,7 @@ from gemel.similarity import top_k
 _METRICS = {"cosine": "cos", "dot": "ip", "euclidean": "l2sq"}
 _DTYPES = {"float32": "f32", "float16": "f16", "int8": "i8"}
 _MARK = b"gemel-hnsw-1"
+_ADDED_ALONE = 2_000
 _EXACT_SHARE = 0.02  # where fewer than this are allowed, looking at all of them is quicker and exact
 
 Precision = Literal["float32", "float16", "int8"]
@@ -89,7 +90,10 @@ class HnswIndex:
         if len(numbers):
             with self._lock:
                 self._remove(numbers)
-                self._graph.add(numbers.view(np.uint64), rows)
+                # The first ones go in one by one: threads that begin a graph together may leave it in parts.
+                n_alone = max(0, _ADDED_ALONE - len(self._graph))
+                self._graph.add(numbers[:n_alone].view(np.uint64), rows[:n_alone], threads=1)
+                self._graph.add(numbers[n_alone:].view(np.uint64), rows[n_alone:])
 
     def remove(self, ids: npt.ArrayLike) -> int:
         """Forget these ids; how many of them were there."""
@@ -182,7 +186,9 @@ class HnswIndex:
         width = keys.shape[1]
         is_hit = np.arange(width) < counts
         hits.ids[:, :width] = np.where(is_hit, keys, -1)
-        hits.scores[:, :width] = np.where(is_hit, self._scores(distances), -np.inf)
+        # What stands behind the last hit was never written.
+        scores = self._scores(np.where(is_hit, distances, 0))
+        hits.scores[:, :width] = np.where(is_hit, scores, -np.inf)
         return hits
 
     def _scores(self, distances: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

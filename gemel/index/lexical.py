@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 
 from gemel.errors import InvalidInput
 from gemel.index.database import TOKENIZERS, in_parts, table_of
 from gemel.index.filters import Filter
 
-_MAX_TERMS = 200  # a whole page as a query would take seconds
-# In how many records the words of a query may be found, all together, or in which share of a large
-# collection's: each costs a microsecond, and "the", in half of all sentences, ranks none of them.
-_MAX_MATCHES, _MAX_SHARE = 4_000, 0.01
-_WORD = re.compile(r"\w+")
+# In how many records the terms of a query may be found, besides the rarest, or in which share of many: each
+# costs a microsecond, and "the", in half of all sentences, ranks none of them. On Cranfield fewer rank as
+# well.
+MAX_MATCHES, MAX_SHARE = 4_000, 0.01
+_MAX_TERMS = 200
+_WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
 
 
 def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
@@ -27,15 +30,47 @@ def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def query_terms(text: str, tokenizer: str) -> list[str]:
-    """The words of a query (or their three-letter parts), each once."""
+def chosen_tokenizer(kept: Sequence[str], name: str | None, folder: Path) -> str:
+    """The tokenizer that was asked for, or the first that a collection keeps."""
+    if not kept or (name is not None and name not in kept):
+        offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
+        raise InvalidInput(f"{folder} has no full text by {name or 'word'}: {offered}")
+    return name or kept[0]
+
+
+def terms_of(text: str, tokenizer: str) -> list[str]:
+    """The distinct terms of a query, as the tokenizer would have them."""
+    words = _WORDS.findall(text.replace("\0", " ").lower())
     if tokenizer == "trigram":
         # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
-        padded = f" {' '.join(text.split())} "
+        padded = f" {' '.join(words)} "
         terms = [padded[at : at + 3] for at in range(len(padded) - 2)]
     else:
-        terms = _WORD.findall(text)
-    return list(dict.fromkeys(term.lower() for term in terms))[:_MAX_TERMS]
+        terms = [_without_accents(word) for word in words]
+    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+
+
+def telling_terms(connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
+    """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
+    n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
+    most = max(MAX_MATCHES, int(MAX_SHARE * n_records))
+    table = table_of(tokenizer)
+    # Counted no further than it matters: the table of terms would count every "the".
+    count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
+    terms = terms_of(query, tokenizer)
+    counted = [(connection.execute(count, (f'"{term}"',)).fetchone()[0], term) for term in terms]
+    kept: list[str] = []
+    n_matches = 0
+    for n_found, term in sorted(pair for pair in counted if pair[0]):
+        n_matches += n_found
+        if kept and n_matches > most:
+            break
+        kept.append(term)
+    return kept
+
+
+def _without_accents(word: str) -> str:
+    return "".join(part for part in unicodedata.normalize("NFD", word) if not unicodedata.combining(part))
 
 
 def index_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], first_number: int) -> None:
@@ -59,41 +94,17 @@ def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numb
 def ranked(
     connection: sqlite3.Connection, query: str, tokenizer: str, k: int, filter_: Filter | None
 ) -> list[tuple[int, float]]:
-    """The numbers of the k best records and their BM25, larger is better; equal ones by lower number.
-
-    Words that are in very many records are left out where rarer ones are in the query.
-    """
+    """The numbers of the k best records and their BM25, larger is better; equal ones by lower number."""
     table = table_of(tokenizer)
     terms = telling_terms(connection, query, tokenizer)
     if not terms:
         return []
+    asked = " OR ".join(f'"{term}"' for term in terms)
     where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
     join = "" if filter_ is None else f"join records on records.number = {table}.rowid"
     found = connection.execute(
         f"select {table}.rowid, -bm25({table}) as score from {table} {join} "
         f"where {table} match ? and {where} order by score desc, {table}.rowid limit ?",
-        (" OR ".join(map(_quoted, terms)), *parameters, k),
+        (asked, *parameters, k),
     )
     return found.fetchall()
-
-
-def telling_terms(connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
-    """The rarest terms of a query, as many as can be looked at in time; none that is nowhere."""
-    table, terms = table_of(tokenizer), query_terms(query, tokenizer)
-    n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
-    most = max(_MAX_MATCHES, int(_MAX_SHARE * n_records))
-    count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
-    counted = [(connection.execute(count, (_quoted(term),)).fetchone()[0], term) for term in terms]
-    chosen: list[str] = []
-    n_matches = 0
-    for n, term in sorted(pair for pair in counted if pair[0]):
-        n_matches += n
-        if chosen and n_matches > most:
-            break
-        chosen.append(term)
-    return chosen
-
-
-def _quoted(term: str) -> str:
-    """The term as a string of FTS5's language, so that none is taken for syntax."""
-    return '"{}"'.format(term.replace('"', '""').replace("\0", " "))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gemel.contracts import Vectors
 from gemel.errors import Damaged
 from gemel.index.checksums import checksum, content_hash, row_checksum
 from gemel.index.database import in_parts
@@ -45,10 +46,18 @@ class StoredRow(NamedTuple):
         return Record(self.id, self.text, json.loads(self.metadata))
 
 
-def rows_by_number(connection: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, StoredRow]:
-    """The rows with these numbers."""
+def rows_by_number(
+    connection: sqlite3.Connection, numbers: Sequence[int], folder: Path
+) -> dict[int, StoredRow]:
+    """The rows with these numbers, each of which must be there."""
     found = in_parts(connection, f"select {_COLUMNS} from records where number in (?*)", numbers)
-    return {row[0]: StoredRow._make(row) for row in found}
+    rows = {row[0]: StoredRow._make(row) for row in found}
+    if len(rows) < len(set(numbers)):
+        raise Damaged(
+            f"{len(set(numbers)) - len(rows)} records in {folder} that were found are not in the table; "
+            "see what is damaged with the collection's doctor"
+        )
+    return rows
 
 
 def rows_by_id(connection: sqlite3.Connection, ids: Sequence[Id]) -> dict[Id, StoredRow]:
@@ -100,13 +109,32 @@ def rows_with_damaged_vectors(
     """The records in damaged blocks whose own vector is not what was written."""
     counted = damaged[view.live[damaged]]
     numbers = view.numbers_of(counted).tolist()
-    rows = rows_by_number(connection, numbers)
+    found = in_parts(connection, f"select {_COLUMNS} from records where number in (?*)", numbers)
+    rows = {row[0]: StoredRow._make(row) for row in found}
     slot_of = dict(zip(numbers, counted.tolist(), strict=True))
     return [
         row
         for number, row in sorted(rows.items())
         if checksum(view.rows[slot_of[number]]) != row.vector_checksum
     ]
+
+
+def vectors_of(
+    connection: sqlite3.Connection, view: View, ids: Sequence[Id] | None, folder: Path
+) -> tuple[list[Id], Vectors]:
+    """Ids and vectors of the records with these ids, or of all, as far as they have one."""
+    if ids is None:
+        found = connection.execute("select id, number from records order by number").fetchall()
+    else:
+        known = known_rows(connection, ids)
+        found = [(id_, known[id_].number) for id_ in ids if id_ in known]
+    slots = view.slots_of(np.array([number for _, number in found], np.int64))
+    is_there = (slots >= 0) & view.live[slots] if len(slots) else np.zeros(0, np.bool_)
+    check_blocks(connection, view, slots[is_there], folder)
+    named = [id_ for (id_, _), there in zip(found, is_there.tolist(), strict=True) if there]
+    is_whole = view.n_live == view.n_slots == len(named) and ids is None
+    rows = view.rows if is_whole else view.rows[slots[is_there]]
+    return named, rows.astype(np.float32, copy=False)
 
 
 def damaged_vectors(folder: Path, ids: Sequence[Id]) -> Damaged:

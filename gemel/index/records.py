@@ -72,7 +72,7 @@ def checked_rows(
     texts: Iterable[str | Record], ids: Iterable[Id] | None = None, metadata: Iterable[Metadata] | None = None
 ) -> Iterator[Row]:
     """The records to store, one by one; the first that cannot be stored is named."""
-    if isinstance(texts, str | bytes | Mapping | Record):
+    if isinstance(texts, str | bytes | Mapping | Record) or not isinstance(texts, Iterable):
         raise InvalidInput(
             f"a sequence of texts or records was expected and one {type(texts).__name__} was given; "
             "put it into a list"

@@ -12,8 +12,6 @@ from gemel.index.segment import Rows
 from gemel.index.view import Integers, Mask, View
 from gemel.similarity import PackedRows, pairwise, top_k
 
-FEW_ROWS = 20_000  # these are gathered and compared; more are compared where they lie
-
 # Full parts stay packed when vectors come; only the rest behind the last small one is packed again.
 _PART_ROWS, _SMALL_ROWS = 1 << 16, 1 << 13
 _PART_PAIRS = 1 << 13
@@ -35,8 +33,7 @@ class Scanner:
         n_allowed = int(np.count_nonzero(allowed[first_slot:]))
         if not n_allowed or not len(queries):
             return nothing_found(len(queries), k)
-        is_few = n_allowed <= FEW_ROWS and 4 * n_allowed < view.n_slots
-        if is_few or self.measure not in PACKED:
+        if is_sparse(n_allowed, view.n_slots) or self.measure not in PACKED:
             return _gathered(
                 queries, view.rows, first_slot + np.flatnonzero(allowed[first_slot:]), k, self.measure
             )
@@ -65,6 +62,11 @@ class Scanner:
                     del self._parts[key]
                 self._parts[start, stop] = part
         return part
+
+
+def is_sparse(n_allowed: int, n_slots: int) -> bool:
+    """Whether so few vectors are better gathered: gathering one costs as much as passing twenty."""
+    return 20 * n_allowed < n_slots
 
 
 def _bounds(start: int, n_slots: int) -> Iterator[tuple[int, int]]:

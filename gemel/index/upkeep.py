@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from contextlib import suppress
 
 import numpy as np
 
-from gemel.errors import Busy, MissingExtra
+from gemel.errors import Busy, Damaged, MissingExtra, SlowSearchWarning, WriteFailed
 from gemel.index import ann, compaction, dense, reading
 from gemel.index.database import plain_errors, table_of
 from gemel.index.dense import DenseSearch
@@ -62,7 +63,10 @@ class Upkeep:
             return
         # Without usearch, or while another process builds it, searches stay exact.
         with suppress(MissingExtra, Busy):
-            self.build_index(waits=False)
+            try:
+                self.build_index(waits=False)
+            except (WriteFailed, Damaged) as error:  # what was added is safe all the same
+                warnings.warn(SlowSearchWarning(f"the index could not be built: {error}"), stacklevel=4)
 
     def compact(self, on_progress: ann.OnIndexed | None = None) -> None:
         """Write the files anew without what was removed, and bring the index up to date if there is one."""
@@ -75,13 +79,26 @@ class Upkeep:
                         connection, self._writer.folder, view.layout, compaction.counted_rows(view)
                     )
             self._tidy()
+        self.remove_leftovers()
         with self._dense.reading() as (connection, view):
             base = ann.read_base(connection)
         if base is not None and (base.before_number < view.next_number or base.n_vectors != view.n_live):
             self.build_index(on_progress=on_progress)
 
+    def remove_leftovers(self) -> None:
+        """Remove files that no longer count, and such as were never finished."""
+        folder = self._writer.folder
+        with plain_errors(folder):
+            with self._writer.lock(), self._writer.database.reading() as connection:
+                generation = connection.execute("select generation from state").fetchone()[0]
+                compaction.remove_other_generations(folder, generation)
+            with suppress(Busy), self._builder.lock(waits=False):  # else there is one in the making
+                with self._writer.database.reading() as connection:
+                    base = ann.read_base(connection)
+                ann.remove_others(folder, base)
+
     def _tidy(self) -> None:
-        """Merge the full text, give unused pages back, remove files that no longer count."""
+        """Merge the full text and give unused pages back."""
         for tokenizer in self._dense.settings.text_search:
             with self._writer.database.writing() as connection:
                 table = table_of(tokenizer)
@@ -90,8 +107,6 @@ class Upkeep:
             if _is_loose(connection):
                 connection.execute("vacuum")
             connection.execute("pragma wal_checkpoint(truncate)")
-            generation = connection.execute("select generation from state").fetchone()[0]
-        compaction.remove_other_generations(self._writer.folder, generation)
 
 
 def default_parameters(settings: Settings) -> HnswParameters:

@@ -41,8 +41,7 @@ class View:
             self.rows: Rows = same.rows
         else:
             self.rows = Segment(folder, self.generation, layout).mapped(self.n_slots, may_be_short)
-        runs = connection.execute("select first_slot, first_number, n_rows from runs order by first_slot")
-        self._runs: Integers = np.array(runs.fetchall(), np.int64).reshape(-1, 3)
+        self._runs = self._read_runs(connection, same)
         self.live = self._read_live(connection, same)
         self.n_live = int(np.count_nonzero(self.live))
         self.checksums, self._verified = self._read_blocks(connection, same)
@@ -118,6 +117,16 @@ class View:
         return range(block * self.layout.block_rows, min((block + 1) * self.layout.block_rows, self.n_slots))
 
     # Reading what has changed ------------------------------------------------------------------------------
+
+    def _read_runs(self, connection: sqlite3.Connection, same: View | None) -> Integers:
+        # Within a generation only the last run grows, or another one begins behind it.
+        known = same._runs[:-1] if same is not None else np.zeros((0, 3), np.int64)
+        n_known = int(known[-1, 0] + known[-1, 2]) if len(known) else 0
+        found = connection.execute(
+            "select first_slot, first_number, n_rows from runs where first_slot >= ? order by first_slot",
+            (n_known,),
+        ).fetchall()
+        return np.concatenate([known, np.array(found, np.int64).reshape(-1, 3)])
 
     def _read_live(self, connection: sqlite3.Connection, same: View | None) -> Mask:
         live = np.ones(self.n_slots, np.bool_)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
+from gemel.drawing import BLUE, GREY, INK, ORANGE
 from gemel.evaluate.scores import Scores
 from gemel.reproduce.cells import NEAR_POINTS, Cell, cell_of, columns_of, is_score, numbered, was_run, why_not
-from gemel.reproduce.drawing import BLUE, GREY, INK, ORANGE
 from gemel.reproduce.inlining import inline_picture
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.page_style import STYLE

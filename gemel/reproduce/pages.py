@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gemel import _native
+from gemel.drawing import Picture
 from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.reproduce.cells import was_run
-from gemel.reproduce.drawing import Picture
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.paper import TABLE_1, TABLE_7
 from gemel.reproduce.pictures import (

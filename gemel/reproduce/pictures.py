@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gemel.errors import InvalidInput
-from gemel.reproduce.cells import cell_of, our_figures
-from gemel.reproduce.drawing import (
+from gemel.drawing import (
     BLUE,
     GREY,
     INK,
@@ -22,6 +20,8 @@ from gemel.reproduce.drawing import (
     new_figure,
     quiet_style,
 )
+from gemel.errors import InvalidInput
+from gemel.reproduce.cells import cell_of, our_figures
 from gemel.reproduce.lines import Line, Reproduction
 
 if TYPE_CHECKING:

@@ -50,6 +50,21 @@ class TextTokenizer:
         has_specials = len(self.prefix) + len(self.suffix) > 0
         return plain_tokenizer(self._tokenizer) if has_specials and not self._keeps_the_end else None
 
+    @property
+    def n_tokens(self) -> int:
+        """How many token ids there are, special ones included."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values()) + 1
+
+    def to_json(self) -> str:
+        """The tokenizer as a tokenizer.json holds it, with all that the folder's other files say of it."""
+        text: str = self._tokenizer.to_str()
+        return text
+
+    def wrapped(self, contents: Sequence[Ids], prompt: str = "") -> Pieces:
+        """Sequences of token ids with prompt and special tokens around them, as the model reads texts."""
+        head = self._contents([prompt], None)[0] if prompt else np.zeros(0, np.int32)
+        return Pieces.of([self._wrap(np.concatenate([head, ids])) for ids in contents], len(contents))
+
     def pieces(self, texts: Sequence[str], prompt: str = "", on_truncate: OnTruncate = "warn") -> Pieces:
         """The texts as sequences of at most `max_tokens`; texts that are too long are cut or split."""
         texts = [prompt + text for text in texts] if prompt else texts

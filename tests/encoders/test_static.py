@@ -80,6 +80,16 @@ def test_long_texts_are_read_whole(tmp_path: Path) -> None:
         np.testing.assert_allclose(encoder.encode_one(" ".join(words)), rows.mean(axis=0), atol=1e-5)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3, 8, 300])
+@pytest.mark.parametrize("quantised", [False, True])
+def test_a_text_has_the_same_bits_alone_and_among_many(dim: int, quantised: bool, tmp_path: Path) -> None:
+    rows = table(7 if quantised else len(PIECES), dim)
+    encoder = load_encoder(write_model2vec(tmp_path, quantised=quantised, embeddings=rows))
+    together = encoder.encode(TEXTS)
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+    assert alone.tobytes() == together.tobytes()
+
+
 def test_texts_without_a_token_are_zero_also_at_unit_length(tmp_path: Path) -> None:
     encoder = load_encoder(write_model2vec(tmp_path))
     with pytest.warns(UnknownWordsWarning, match="2 of 3 texts"):

@@ -28,12 +28,13 @@ from typing import Any
 from encoding_process import HashEncoder
 
 from gemel.errors import WriteFailed
-from gemel.index import Collection, Record, database, dense, scan, upkeep
+from gemel.index import Collection, Record, database, dense, upkeep
 
 State = dict[str, str]  # id -> text
 
 # Sizes at which an index is built every now and then, and every file has many blocks.
-dense.EXACT_ROWS, scan.FEW_ROWS, upkeep.UNINDEXED_ROWS = 40, 20, 60
+dense.EXACT_ROWS, upkeep.UNINDEXED_ROWS = 40, 60
+dense.PASS_COST = dense.GATHER_COST = 1e9  # so that a search goes by the index once there is one
 
 
 class Log:
@@ -111,8 +112,8 @@ def examine(folder: Path, possible: list[State]) -> tuple[list[str], int]:
         wrong += [finding.what for finding in diagnosis.findings]
         diagnosis = collection.doctor()
         wrong += [finding.what for finding in diagnosis.findings]
-        if len(list(folder.glob("vectors-*"))) > 1:
-            wrong.append("a file of vectors that does not count is still there")
+        if len(list(folder.glob("vectors-*"))) > 1 or len(list(folder.glob("*index-*"))) > 1:
+            wrong.append("a file that does not count is still there")
     return wrong, possible.index(found) if found in possible else -1
 
 
@@ -253,6 +254,38 @@ def run_out_of_room(folder: str, max_file_bytes: int) -> dict[str, Any]:
     return trial.told(message=message)
 
 
+def read_along(folder: str, seconds: float) -> dict[str, Any]:
+    """Search in one process while another adds, removes, compacts and builds indexes."""
+    trial = Trial(Path(folder))
+    writer = os.fork()
+    if not writer:
+        try:
+            write(trial.folder, trial.log, 5)
+        finally:
+            os._exit(0)
+
+    def work() -> tuple[list[str], int]:
+        warnings.simplefilter("error")
+        wrong, n_searches, end = [], 0, time.monotonic() + seconds
+        with Collection.open(trial.folder, HashEncoder(), read_only=True) as collection:
+            while time.monotonic() < end:
+                found = [hit.record for hits in collection.search(["a", "b"], k=50) for hit in hits]
+                found += [hit.record for hit in collection.lexical("text of r1", k=50)]
+                found += list(collection.records("length > 20"))
+                n_searches += 1
+                wrong += [repr(r) for r in found if not r.text.startswith(f"text of {r.id}, ")]
+        return wrong, n_searches
+
+    try:
+        wrong, n_searches = in_a_process(work, trial.report)
+    finally:
+        os.kill(writer, signal.SIGKILL)
+        os.waitpid(writer, 0)
+    n_changes = sum(entry == ["end"] for entry in trial.log.read())
+    trial.settle("at the end")
+    return trial.told(n_searches=n_searches, n_changes=n_changes) | {"wrong": [*wrong, *trial.wrong]}
+
+
 def kill_after_all(work: Callable[[], Any]) -> bool:
     """Run a function that may kill its own process; whether it did."""
     child = os.fork()
@@ -269,4 +302,6 @@ if __name__ == "__main__":
     run: Any = kill_at_every_step if settings.pop("steps", False) else kill_at_random
     if "max_file_bytes" in settings:
         run = run_out_of_room
+    if "seconds" in settings:
+        run = read_along
     print(json.dumps(run(**settings)))  # noqa: T201

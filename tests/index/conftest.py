@@ -22,7 +22,10 @@ def collection(tmp_path: Path, toy_encoder: ToyEncoder) -> Iterator[Collection]:
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same choices at sizes that a test can afford."""
     monkeypatch.setattr(dense, "EXACT_ROWS", 50)
-    monkeypatch.setattr(scan, "FEW_ROWS", 50)
+    monkeypatch.setattr(dense, "PASS_COST", 1e9)
+    monkeypatch.setattr(dense, "GATHER_COST", 0)
+    monkeypatch.setattr(dense, "COMPARE_COST", 30)
+    monkeypatch.setattr(scan, "is_sparse", lambda n_allowed, n_slots: 4 * n_allowed < n_slots)
     monkeypatch.setattr(scan, "_PART_ROWS", 64)
     monkeypatch.setattr(scan, "_SMALL_ROWS", 8)
     monkeypatch.setattr(upkeep, "UNINDEXED_ROWS", 100)

@@ -16,7 +16,7 @@ import pytest
 from stand_ins import ToyEncoder, sentences
 
 from gemel.errors import Busy, InvalidInput, ModelMismatch, SlowSearchWarning, WriteFailed
-from gemel.index import Added, Collection, Filter, Found, HnswParameters, KnownModel, Record
+from gemel.index import Added, Collection, Filter, Found, HnswParameters, KnownModel, Record, lexical
 from gemel.index.database import FILE_NAME
 from gemel.index.lock import locked
 from gemel.index.writing import LOCK_NAME
@@ -130,6 +130,22 @@ def test_vectors_made_elsewhere_are_kept(tmp_path: Path, toy_encoder: ToyEncoder
             made.add(["dog"])
 
 
+def test_vectors_are_given_back_with_their_ids(collection: Collection, toy_encoder: ToyEncoder) -> None:
+    collection.add(TEXTS, range(5))
+    ids, vectors = collection.vectors()
+    assert ids == [0, 1, 2, 3, 4]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode(TEXTS))
+    assert isinstance(vectors, np.memmap)
+    collection.remove([1])
+    ids, vectors = collection.vectors()
+    assert ids == [0, 2, 3, 4]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([TEXTS[n] for n in ids]))
+    ids, vectors = collection.vectors([4, 1, "no", 2])
+    assert ids == [4, 2]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([TEXTS[4], TEXTS[2]]))
+    assert collection.vectors([])[1].shape == (0, 16)
+
+
 # Search ----------------------------------------------------------------------------------------------------
 
 
@@ -179,6 +195,22 @@ def test_no_word_is_taken_for_syntax(collection: Collection, query: str) -> None
     collection.add(TEXTS, range(5))
     for tokenizer in ("word", "trigram"):
         assert isinstance(collection.lexical(query, tokenizer=tokenizer), list)
+
+
+def test_accents_case_and_punctuation_make_no_difference(collection: Collection) -> None:
+    collection.add(["Crème brûlée, s'il vous plaît!", "plain cream"], range(2))
+    for query in ("creme BRULEE", "Crème", "(brûlée)", "plait?"):
+        assert ids_of(collection.lexical(query)) == [0]
+
+
+def test_words_that_stand_everywhere_give_way_to_rarer_ones(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add([f"the dog number {n}" for n in range(50)] + ["the rare one"], range(51))
+    assert len(collection.lexical("the rare", k=60)) == 51
+    monkeypatch.setattr(lexical, "MAX_MATCHES", 40)
+    assert ids_of(collection.lexical("the rare", k=60)) == [50]
+    assert len(collection.lexical("the", k=60)) == 51
 
 
 def test_korean_is_found_before_its_particles(collection: Collection) -> None:
@@ -300,6 +332,7 @@ def test_another_models_vectors_and_queries_are_refused_naming_both(
 
 BAD_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "a lone text": ({"texts": "dog"}, "one str was given"),
+    "a number": ({"texts": 5}, "one int was given"),
     "a text that is none": ({"texts": ["dog", 3]}, "text 1 is the int 3"),
     "half a surrogate pair": ({"texts": ["\ud800"]}, "half a surrogate pair"),
     "an id twice": ({"texts": ["a", "b"], "ids": [1, 1]}, "id 1 is given twice, at 0 and at 1"),

@@ -159,6 +159,20 @@ def test_any_flipped_byte_of_the_table_is_noticed_or_harmless(folder: Path, toy_
     assert 0 < n_noticed < len(places)
 
 
+def test_a_record_that_is_gone_from_the_table_is_noticed(folder: Path, toy_encoder: ToyEncoder) -> None:
+    with sqlite3.connect(folder / FILE_NAME) as connection:
+        connection.execute("delete from records where number = 9")
+    connection.close()
+    with Collection.open(folder, toy_encoder) as opened:
+        for serve in (lambda: opened.search([TEXTS[9]], k=1), lambda: opened.lexical(TEXTS[9], k=1)):
+            with pytest.raises(Damaged, match=r"1 records in .* are not in the table"):
+                serve()
+        assert not opened.doctor(repair=False).is_sound
+        assert not opened.doctor().is_sound
+        assert opened.doctor().is_sound
+        assert len(opened.search([TEXTS[9]], k=200)[0]) == len(TEXTS) - 1
+
+
 def test_damaged_full_text_is_made_again(folder: Path, toy_encoder: ToyEncoder) -> None:
     with sqlite3.connect(folder / FILE_NAME) as connection:
         connection.execute("delete from text_by_word_data where id > 10")
@@ -242,6 +256,7 @@ def test_damage_in_a_vector_that_no_record_needs_is_mended(folder: Path, toy_enc
         opened.remove([7])
     flip(folder / segment_name(1), 7 * ROW_BYTES + 3)
     with Collection.open(folder, toy_encoder) as opened:
+        assert not opened.doctor(repair=False).is_sound
         assert opened.doctor().lost == ()
         assert opened.doctor().is_sound
         assert len(opened.search(["dog"], k=300)[0]) == len(TEXTS) - 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from stand_ins import WORDS, ToyEncoder
 
-from gemel.index import Collection, Record, dense, scan, upkeep
+from gemel.index import Collection, Record, dense, upkeep
 from gemel.similarity import top_k
 
 ids = st.integers(0, 12) | st.sampled_from(["0", "1", "a", "b", "c"])
@@ -111,11 +111,11 @@ class AnyUseOfAnIndex(AnyUse):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sizes = dense.EXACT_ROWS, scan.FEW_ROWS, upkeep.UNINDEXED_ROWS
-        dense.EXACT_ROWS, scan.FEW_ROWS, upkeep.UNINDEXED_ROWS = 2, 2, 6
+        self.usual = dense.EXACT_ROWS, dense.PASS_COST, dense.GATHER_COST, upkeep.UNINDEXED_ROWS
+        dense.EXACT_ROWS, dense.PASS_COST, dense.GATHER_COST, upkeep.UNINDEXED_ROWS = 2, 1e9, 600, 6
 
     def teardown(self) -> None:
-        dense.EXACT_ROWS, scan.FEW_ROWS, upkeep.UNINDEXED_ROWS = self.sizes
+        dense.EXACT_ROWS, dense.PASS_COST, dense.GATHER_COST, upkeep.UNINDEXED_ROWS = self.usual
         super().teardown()
 
 

@@ -18,11 +18,13 @@ from encoders.made import write_glove, write_static_embedding
 from stand_ins import ARCHITECTURES, read_json, sentences
 from training_process import run
 
+from gemel import load_encoder
 from gemel.checkpoint import POOLING_MODES, EncoderSpec, Pooling, read_encoder_folder, read_reranker_folder
 from gemel.encoders import open_static, open_word_vectors
 from gemel.errors import UnknownWordsWarning
 from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.similarity import normalise
+from gemel.train.static import StaticConfig, distil_static
 
 pytestmark = pytest.mark.extras
 
@@ -192,6 +194,13 @@ def test_static_tables_travel_both_ways(peer: Peer, tmp_path: Path, normalises: 
     expected = peer.encode(theirs, tmp_path / "t.npy", texts)
     assert_same(encoder.encode(texts), expected)
     assert_same(peer.encode(ours, tmp_path / "o.npy", texts), expected)
+
+
+def test_a_distilled_table_is_the_same_there(peer: Peer, tiny_bert: Path, tmp_path: Path) -> None:
+    made = distil_static(load_encoder(tiny_bert), sentences(200, seed=2), StaticConfig(dim=16))
+    made.save(tmp_path / "table", base_model="tiny")
+    texts = [*sentences(60, seed=1, max_words=7), "A dog, 한국어!", "the dog " * 700]
+    assert_same(made.encoder.encode(texts), peer.encode(tmp_path / "table", tmp_path / "t.npy", texts))
 
 
 def test_averaged_word_vectors_point_the_same_way_there(peer: Peer, tmp_path: Path) -> None:

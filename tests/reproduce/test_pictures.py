@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from reproduced import of_table_1, of_table_7
 
+from gemel.drawing import Picture, label_points, new_figure, quiet_style
 from gemel.errors import InvalidInput, MissingExtra
-from gemel.reproduce.drawing import Picture, label_points, new_figure, quiet_style
 from gemel.reproduce.pictures import (
     Similarities,
     SpeedPoint,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 
 Doubles = npt.NDArray[np.float64]
@@ -73,9 +74,62 @@ class Separation:
             return Split(float(np.nextafter(self._levels[0], np.inf)), float(none))
         return self._best(accuracy)
 
+    def best_precision(self) -> Split:
+        """The threshold with the highest precision of the positives."""
+        return self._best(self._n_true / self._n_taken)
+
+    def lowest_with_precision(self, precision: float) -> Split | None:
+        """The threshold that finds the most positives at this precision or a better one; None without any."""
+        precisions = self._n_true / self._n_taken
+        enough = np.flatnonzero((precisions >= precision) & (self._n_true > 0))
+        return self._split(int(enough[-1]), precisions) if len(enough) else None
+
     def _best(self, values: Doubles) -> Split:
+        return self._split(int(values.argmax()), values)
+
+    def _split(self, level: int, values: Doubles) -> Split:
         """Midway between the last score that is taken and the first that is not."""
-        best = int(values.argmax())
-        following = self._levels[min(best + 1, len(self._levels) - 1)]
-        middle = self._levels[best] + (following - self._levels[best]) / 2
-        return Split(float(middle if middle > following else self._levels[best]), float(values[best]))
+        following = self._levels[min(level + 1, len(self._levels) - 1)]
+        middle = self._levels[level] + (following - self._levels[level]) / 2
+        return Split(float(middle if middle > following else self._levels[level]), float(values[level]))
+
+
+def positives_of(pairs: Examples, positive: str, name: str) -> npt.NDArray[np.bool_]:
+    """Which of the classified pairs (n,) have the label of the positives; both classes have to be there."""
+    if pairs.kind != "classified pairs" or pairs.labels is None:
+        raise InvalidInput(f"{name} holds {pairs.kind}; expected classified pairs")
+    if positive not in pairs.label_names:
+        raise InvalidInput(
+            f"{name} has the labels {', '.join(pairs.label_names)} and none {positive!r}; "
+            "say with positive= which of them means that a pair is a duplicate"
+        )
+    is_positive: npt.NDArray[np.bool_] = pairs.labels == pairs.label_names.index(positive)
+    if is_positive.all() or not is_positive.any():
+        raise InvalidInput(
+            f"{name}: {is_positive.sum():,} of {len(pairs):,} pairs are {positive!r}; expected some that are "
+            "and some that are not"
+        )
+    return is_positive
+
+
+# What a threshold can be by each measure: the lowest and the highest similarity.
+RANGES = {
+    "cosine": (-1.0, 1.0),
+    "dot": (-np.inf, np.inf),
+    "euclidean": (-np.inf, 0.0),
+    "manhattan": (-np.inf, 0.0),
+}
+
+
+def checked_threshold(threshold: float, measure: str = "cosine") -> float:
+    """The threshold, or a sentence that says what a similarity by this measure can be."""
+    if measure not in RANGES:
+        raise InvalidInput(f"measure is {measure!r}; expected a known one: choose {', '.join(RANGES)}")
+    lowest, highest = RANGES[measure]
+    if not np.isfinite(threshold) or not lowest <= threshold <= highest:
+        expected = {
+            "cosine": "a cosine: give a number from -1 to 1",
+            "dot": "an inner product: give a finite number",
+        }.get(measure, "a negated distance: give a number that is 0 or less")
+        raise InvalidInput(f"the threshold is {threshold!r}; expected {expected}")
+    return float(threshold)

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, average_precision_score, f1_score
 
 from gemel.errors import InvalidInput
 from gemel.evaluate.bootstrap import resample
-from gemel.evaluate.thresholds import Separation
+from gemel.tasks.thresholds import Separation
 
 examples = st.lists(
     st.tuples(st.integers(-4, 4).map(lambda value: value / 3), st.booleans()), min_size=2, max_size=30

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from gemel.errors import MissingExtra
+from gemel.errors import InvalidInput, MissingExtra, WriteFailed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +59,7 @@ def quiet_style() -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingExtra("drawing the pictures of a report", "plot") from None
+        raise MissingExtra("drawing pictures", "plot") from None
     with mpl.rc_context(_STYLE):
         yield
 
@@ -77,6 +79,16 @@ def finished(title: str, caption: str, figure: Figure) -> Picture:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return Picture(title, caption, figure)
+
+
+def picture_format(path: str | os.PathLike[str]) -> str:
+    """`png` or `svg`, as the name ends; told before the work, so that no other name ends it."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg") or not Path(path).parent.is_dir():
+        raise InvalidInput(
+            f"cannot draw {path}; expected a name that ends in .png or .svg, in a folder that exists"
+        )
+    return kind
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,14 @@ class Picture:
     def png(self) -> bytes:
         """PNG bytes on white, sharp enough to print."""
         return self._saved("png", {"Software": None}, facecolor="white", dpi=160)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it as PNG or SVG, by the ending of the name."""
+        kind = picture_format(path)
+        try:
+            Path(path).write_bytes(self.png if kind == "png" else self.svg.encode())
+        except OSError as error:
+            raise WriteFailed(f"cannot write the picture {path}: {error.strerror or error}") from error
 
     def _saved(self, kind: str, metadata: Mapping[str, Any], **options: Any) -> bytes:
         file = io.BytesIO()
