@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from gemel.tasks.dedupe import dedupe
     from gemel.tasks.few_shot import FewShotClassifier
     from gemel.tasks.mine import mine
+    from gemel.tasks.passages import Chunking, add_documents, remove_documents
+    from gemel.tasks.rerank import Reranking, rerank
+    from gemel.tasks.search import Hit, search
     from gemel.tasks.suggestion import suggest_threshold
     from gemel.tasks.zero_shot import ZeroShotClassifier
 
@@ -49,6 +52,7 @@ __version__ = VERSION
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
     "Busy": "errors",
+    "Chunking": "tasks.passages",
     "Clustering": "tasks.clustering",
     "Collection": "index",
     "Corpus": "tasks.corpus",
@@ -57,6 +61,7 @@ _HOMES = {
     "ExactIndex": "index",
     "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
+    "Hit": "tasks.search",
     "Hits": "contracts",
     "HnswIndex": "index",
     "Index": "contracts",
@@ -69,11 +74,13 @@ _HOMES = {
     "Pairs": "similarity",
     "Record": "index",
     "Reranker": "contracts",
+    "Reranking": "tasks.rerank",
     "SlowSearchWarning": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
     "ZeroShotClassifier": "tasks.zero_shot",
+    "add_documents": "tasks.passages",
     "calibrate": "tasks.calibrate",
     "cluster": "tasks.cluster",
     "communities": "tasks.communities",
@@ -91,6 +98,9 @@ _HOMES = {
     "manhattan": "similarity",
     "mine": "tasks.mine",
     "read_corpus": "tasks.corpus",
+    "remove_documents": "tasks.passages",
+    "rerank": "tasks.rerank",
+    "search": "tasks.search",
     "suggest_threshold": "tasks.suggestion",
     "top_k": "similarity",
     "top_pairs": "similarity",
@@ -98,6 +108,7 @@ _HOMES = {
 
 __all__ = [
     "Busy",
+    "Chunking",
     "Clustering",
     "Collection",
     "Corpus",
@@ -106,6 +117,7 @@ __all__ = [
     "ExactIndex",
     "FewShotClassifier",
     "GemelError",
+    "Hit",
     "Hits",
     "HnswIndex",
     "Index",
@@ -118,12 +130,14 @@ __all__ = [
     "Pairs",
     "Record",
     "Reranker",
+    "Reranking",
     "SlowSearchWarning",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",
     "ZeroShotClassifier",
     "__version__",
+    "add_documents",
     "calibrate",
     "cluster",
     "communities",
@@ -141,6 +155,9 @@ __all__ = [
     "manhattan",
     "mine",
     "read_corpus",
+    "remove_documents",
+    "rerank",
+    "search",
     "suggest_threshold",
     "top_k",
     "top_pairs",

@@ -27,9 +27,12 @@ VERBS = {
     "distil": "distil",
     "encode": "encode",
     "evaluate": "evaluate",
+    "index": "index",
     "mine": "mine",
     "models": "models",
     "reproduce": "reproduce",
+    "rerank": "rerank",
+    "search": "search",
     "similarity": "similarity",
     "train": "train",
 }
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _exit_code(arguments: list[str]) -> int:
     try:
-        gemel.main(args=arguments, prog_name="gemel", standalone_mode=False)
+        code = gemel.main(args=arguments, prog_name="gemel", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -88,7 +91,7 @@ def _exit_code(arguments: list[str]) -> int:
         click.echo(f"gemel: {' '.join(str(error).split())}", err=True)
         _forget_output()
         return 1
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _forget_output() -> None:

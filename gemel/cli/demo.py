@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import shutil
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from gemel.version import VERSION
 
 if TYPE_CHECKING:
     from gemel.contracts import Vectors
+    from gemel.index import Collection
     from gemel.similarity import Pairs
     from gemel.text_encoder import FolderEncoder
 
@@ -86,7 +88,11 @@ def command(
     _show_pairs(sentences, vectors, clock)
     queries = queries or (() if corpus else QUERIES)
     if queries:
-        _show_searches(sentences, vectors, encoder, queries, clock)
+        with (
+            tempfile.TemporaryDirectory(prefix="gemel-demo-") as folder,
+            _kept(sentences, vectors, encoder, Path(folder), clock) as collection,
+        ):
+            _show_searches(collection, queries, clock)
     _show_clusters(sentences, vectors, clock)
     _show_times(clock, len(sentences), _seconds_with_cross_encoder(encoder, sentences))
 
@@ -165,21 +171,32 @@ def _letters(sentence: str) -> str:
     return "".join(character for character in sentence.lower() if character.isalpha())
 
 
-def _show_searches(
-    sentences: Sequence[str], vectors: Vectors, encoder: FolderEncoder, queries: Sequence[str], clock: Clock
-) -> None:
-    from gemel.similarity import top_k
+def _kept(
+    sentences: Sequence[str], vectors: Vectors, encoder: FolderEncoder, folder: Path, clock: Clock
+) -> Collection:
+    """The sentences in a collection, as a person would keep them."""
+    from gemel.index import Collection
+
+    with clock.step("keep them in a collection") as note:
+        collection = Collection.create(folder / "demo", encoder, text_search=("word",))
+        collection.add_vectors(sentences, vectors, fingerprint=encoder.fingerprint)
+        note(f"{collection.info().n_bytes / 1e6:,.0f} MB on the disk")
+    return collection
+
+
+def _show_searches(collection: Collection, queries: Sequence[str], clock: Clock) -> None:
+    from gemel.tasks.search import search
 
     with clock.step("search " + ("once" if len(queries) == 1 else f"{len(queries)} times")) as note:
-        hits = top_k(encoder.encode(queries), vectors, min(SHOWN_HITS, len(sentences)))
+        found = search(collection, queries, SHOWN_HITS, mode="dense")
         note(
             lambda seconds: f"{1000 * seconds / len(queries):,.0f} ms each, the question's encoding included"
         )
     _heading("Searches")
-    for query, ids, scores in zip(queries, hits.ids, hits.scores, strict=True):
+    for query, hits in zip(queries, found, strict=True):
         click.secho(f"  {query}", fg="cyan", bold=True)
-        for row, score in zip(ids, scores, strict=True):
-            _item(f"{score:.3f}", sentences[row])
+        for hit in hits:
+            _item(f"{hit.score:.3f}", hit.text)
         click.echo()
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, TypeGuard
+from typing import IO, Any, NamedTuple, TypeGuard
 
 from gemel.data.lines import decoded_lines, decompressed, without_end
 from gemel.data.tables import TABLE_FORMATS, describe, is_text, open_bytes, open_table, split_suffixes
 from gemel.errors import InvalidInput
 
 Id = int | str
-# The line (from 1; in parquet the row, from 0) of a record, its id and its text, both still unchecked.
-_Raw = tuple[int, object, object]
+# The line (from 1; in parquet the row, from 0) of a record, its id and its text, both still unchecked, and
+# its other columns.
+_Raw = tuple[int, object, object, Mapping[str, Any]]
 
 _EXPECTED = "expected .txt, .jsonl, .ndjson, .csv or .tsv (each also with .gz or .zst) or .parquet"
 
@@ -37,6 +38,7 @@ class TextSource:
     column: str = "text"
     id_column: str | None = None
     label: str | None = None  # what messages call it, where that is not its path
+    other_columns: tuple[str, ...] | None = ()  # that `rows` gives beside each text; None for all
 
     @property
     def name(self) -> str:
@@ -45,11 +47,15 @@ class TextSource:
 
     def records(self) -> Iterator[TextRecord]:
         """Every text in the order of the file; one that is not as expected raises, and its line is named."""
+        return (record for record, _ in self.rows())
+
+    def rows(self) -> Iterator[tuple[TextRecord, Mapping[str, Any]]]:
+        """The same, each with its other columns."""
         with self.opened() as file:
             kind, compression = self.layout()
             where = f"{self.name}, {'row' if kind == 'parquet' else 'line'}"
             stream = decompressed(file, compression)
-            for row, (place, id_, text) in enumerate(self._raw(kind, stream)):
+            for row, (place, id_, text, others) in enumerate(self._raw(kind, stream)):
                 if self.id_column is None:
                     id_ = row
                 if not is_text(text):
@@ -58,7 +64,7 @@ class TextSource:
                     raise InvalidInput(
                         f"{where} {place}: the id is {describe(id_)}; expected string or integer"
                     )
-                yield TextRecord(id_, text)
+                yield TextRecord(id_, text), others
 
     def count_rows(self) -> int | None:
         """How many texts there are, found by reading them all; None where they can be read only once."""
@@ -88,24 +94,27 @@ class TextSource:
             raise InvalidInput(f"{self.name} has {unknown}; {_EXPECTED}; say which with --input-format")
         if kind == "parquet" and (compression or self.is_stdin):
             raise InvalidInput(f"{self.name}: parquet is read from plain files only; save it as one first")
-        if kind == "txt" and (self.id_column is not None or self.column != "text"):
+        if kind == "txt" and (self.id_column is not None or self.column != "text" or self.other_columns):
             raise InvalidInput(f"{self.name}: a .txt file has no columns; leave out --column and --id-column")
         return kind, compression
 
     def _raw(self, kind: str, stream: IO[bytes]) -> Iterator[_Raw]:
         if kind == "txt":
             for number, line in enumerate(decoded_lines(stream, self.name), 1):
-                yield number, None, without_end(line)
+                yield number, None, without_end(line), {}
             return
         bare_column = self.column if self.id_column is None else None
         table = open_table(stream, kind, self.name, bare_column=bare_column)
         if table.columns is not None:
             self._check_columns(table.columns, self.name)
+            self._check_others(table.columns)
         wanted = [self.column] if self.id_column is None else [self.column, self.id_column]
-        for number, row in table.rows(wanted):
+        for number, row in table.rows(None if self.other_columns is None else [*wanted, *self.other_columns]):
             if table.columns is None:
                 self._check_columns(list(row), table.place(number))
-            yield number, None if self.id_column is None else row[self.id_column], row[self.column]
+            kept = row if self.other_columns is None else self.other_columns
+            others = {name: row[name] for name in kept if name in row and name not in wanted}
+            yield number, None if self.id_column is None else row[self.id_column], row[self.column], others
 
     def _check_columns(self, columns: Sequence[str], where: str) -> None:
         """Refuse columns among which the text or the id does not stand, or stands twice."""
@@ -116,6 +125,13 @@ class TextSource:
                 raise InvalidInput(
                     f"{where} has {count} {name!r} (found: {found}); name the right one with {option}"
                 )
+
+    def _check_others(self, columns: Sequence[str]) -> None:
+        """Refuse a header without a column that was asked for; in JSON lines each row may lack some."""
+        missing = next((name for name in self.other_columns or () if name not in columns), None)
+        if missing is not None:
+            found = ", ".join(columns) or "none"
+            raise InvalidInput(f"{self.name} has no column {missing!r} (found: {found}); name those it has")
 
 
 def _is_id(value: object) -> TypeGuard[Id]:

@@ -74,10 +74,12 @@ class Collection:
         dtype: DType = "float32",
         measure: str = "cosine",
         text_search: Sequence[str] = ("word", "trigram"),
+        model: str = "",
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> Collection:
-        """Make an empty collection for the vectors of this encoder, and open it."""
-        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, checked_tokenizers(text_search))
+        """Make an empty collection for the vectors of this encoder (`model` is its name), and open it."""
+        tokenizers = checked_tokenizers(text_search)
+        settings = Settings(encoder.fingerprint, encoder.dim, dtype, measure, tokenizers, model=model)
         make_folder(Path(path), settings)
         used = None if isinstance(encoder, KnownModel) else encoder
         return cls.open(path, used, timeout_seconds=timeout_seconds)
@@ -239,6 +241,12 @@ class Collection:
             ranked = lexical.ranked(connection, query, by, n_wanted, _read_filter(filter))[offset:]
             rows = reading.rows_by_number(connection, [number for number, _ in ranked], self.path)
         return [Found(rows[number].record(self.path), score) for number, score in ranked]
+
+    def terms(self, query: str, *, tokenizer: str | None = None) -> list[str]:
+        """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
+        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.path)
+        with self._database.reading() as connection:
+            return lexical.telling_terms(connection, query, by)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""

@@ -44,7 +44,6 @@ FULL_TEXT = """
 create virtual table {name} using fts5(
     text, content='records', content_rowid='number', tokenize='{tokenizer}'
 );
-create virtual table {name}_terms using fts5vocab('{name}', 'row');
 """
 
 # What SQLite says of a file that is not as it left it.

@@ -27,7 +27,10 @@ class KnownModel:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all of a collection has in common; `version` is that of the gemel that made it."""
+    """What all of a collection has in common; `version` is that of the gemel that made it.
+
+    `model` is the name or folder that its encoder was loaded by, where that was said.
+    """
 
     fingerprint: str
     dim: int
@@ -35,6 +38,7 @@ class Settings:
     measure: str = "cosine"
     text_search: tuple[str, ...] = ("word", "trigram")
     version: str = VERSION
+    model: str = ""
 
     def __post_init__(self) -> None:
         if not self.fingerprint:

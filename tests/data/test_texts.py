@@ -357,3 +357,30 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path, compression: str)
     finally:
         tracemalloc.stop()
     assert n_texts == 100_000
+
+
+# Other columns ---------------------------------------------------------------------------------------------
+
+
+def rows(path: Path, *names: str, everything: bool = False, **options: str) -> list[tuple[object, ...]]:
+    source = TextSource(path, other_columns=None if everything else names, **options)
+    return [(record.id, record.text, dict(others)) for record, others in source.rows()]
+
+
+def test_other_columns_come_with_their_texts(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", b"key,text,year,lang\nx,one,2019,en\ny,two,,de\n")
+    assert rows(path, "year", id_column="key") == [("x", "one", {"year": "2019"}), ("y", "two", {"year": ""})]
+    assert rows(path, everything=True, id_column="key")[0][2] == {"year": "2019", "lang": "en"}
+    assert rows(path)[1] == (1, "two", {})
+    path = save(tmp_path / "a.jsonl", b'{"text": "one", "year": 2019}\n{"text": "two"}\n"three"\n')
+    assert rows(path, "year") == [(0, "one", {"year": 2019}), (1, "two", {}), (2, "three", {})]
+    path = save(tmp_path / "a.txt", b"one\n")
+    assert rows(path, everything=True) == [(0, "one", {})]
+
+
+def test_a_column_that_no_header_has_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", b"text,year\none,2019\n")
+    with pytest.raises(InvalidInput, match=r"has no column 'month' \(found: text, year\)"):
+        rows(path, "month")
+    with pytest.raises(InvalidInput, match=r"a \.txt file has no columns"):
+        rows(save(tmp_path / "a.txt", b"one\n"), "year")

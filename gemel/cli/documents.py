@@ -1,0 +1,76 @@
+"""Files of texts as documents for a collection: ids, and metadata out of their other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gemel.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from gemel.data.texts import TextSource
+    from gemel.index import Record
+
+
+def source_of(file: str, choices: Mapping[str, Any]) -> TextSource:
+    """A file of texts, as the options of a command describe it."""
+    from gemel.data.texts import TextSource
+
+    asked = [name.partition(":")[0].strip() for name in choices["metadata"].split(",") if name.strip()]
+    return TextSource(
+        file,
+        format=choices["input_format"],
+        column=choices["column"],
+        id_column=choices["id_column"],
+        other_columns=None if asked == ["*"] else tuple(asked),
+    )
+
+
+def number_columns(metadata: str) -> set[str]:
+    """The columns whose cells are to be read as numbers."""
+    numbers = set()
+    for asked in metadata.split(","):
+        name, _, kind = asked.partition(":")
+        if kind.strip() not in ("", "number", "text"):
+            raise InvalidInput(f"--metadata has {asked.strip()!r}; expected NAME, NAME:number or NAME:text")
+        if kind.strip() == "number":
+            numbers.add(name.strip())
+    return numbers
+
+
+def count_rows(texts: Iterable[TextSource]) -> int | None:
+    """How many texts there are in all; None where some can be read only once."""
+    counts = [source.count_rows() for source in texts]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def documents_of(texts: Iterable[TextSource], numbers: set[str]) -> Iterator[Record]:
+    """The records of all files; texts without ids are known by their content, and each is taken once."""
+    from gemel.index import Record
+    from gemel.index.checksums import content_hash
+
+    seen: set[bytes] = set()
+    for source in texts:
+        for (id_, text), others in source.rows():
+            kept = {
+                name: _read(value, name, source) if name in numbers else value
+                for name, value in others.items()
+            }
+            if source.id_column is not None:
+                yield Record(id_, text, kept)
+                continue
+            content = content_hash(text)
+            if content not in seen:
+                seen.add(content)
+                yield Record(content.hex(), text, kept)
+
+
+def _read(value: Any, name: str, source: TextSource) -> int | float | None:
+    from gemel.data.tables import finite_number
+
+    if value is None or value == "":
+        return None
+    number = finite_number(value)
+    if number is None:
+        raise InvalidInput(f"{source.name}: the column {name!r} holds {value!r}; expected a number")
+    return int(number) if number.is_integer() and "." not in str(value) else number

@@ -1,0 +1,350 @@
+"""`gemel index`: collections made, fed, looked after."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gemel.cli import options
+from gemel.cli.documents import count_rows, documents_of, number_columns, source_of
+from gemel.cli.reports import one_truncation_report
+from gemel.errors import InvalidInput
+from gemel.progress import progress_bar
+
+if TYPE_CHECKING:
+    from gemel.index import Collection, Record
+    from gemel.tasks.folder import Synced
+    from gemel.tasks.passages import Chunking
+
+INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
+DEFAULT_PASSAGE_WORDS = 256  # for models that read a text of any length, where passages are asked for
+OVERLAP_SHARE = 1 / 8
+NEVER_CUT = 1 << 40
+
+collection = click.argument("path", metavar="COLLECTION")
+filtered = click.option(
+    "--filter",
+    "filter_",
+    metavar="FILTER",
+    help="Only those that pass, as in 'year >= 2019 and lang = \"en\"'.",
+)
+
+
+@click.group("index")
+def command() -> None:
+    """Keep sentences in a collection: a folder that survives a power cut, to be searched with `gemel search`.
+
+    \b
+    Examples:
+      gemel index add notes sentences.txt
+      gemel index add reviews reviews.csv --column review --id-column id --metadata year:number,lang
+      gemel index add papers --watch ~/papers
+      gemel index info reviews
+      gemel index export reviews reviews.parquet --vectors
+    """
+
+
+# In and out ------------------------------------------------------------------------------------------------
+
+
+@command.command("add")
+@collection
+@click.argument("sources", nargs=-1, metavar="[INPUT]...")
+@options.model
+@click.option("--column", default="text", show_default=True, help="The column or field that holds the text.")
+@click.option("--id-column", help="The column or field that holds the id.  [default: known by their content]")
+@click.option(
+    "--metadata",
+    metavar="COLUMNS",
+    default="",
+    help="Columns to keep beside each text, as in year:number,lang; * keeps all.",
+)
+@click.option(
+    "--input-format",
+    type=click.Choice(INPUT_FORMATS),
+    help="What INPUT is.  [default: by its name; txt for -]",
+)
+@click.option(
+    "--chunk-tokens",
+    type=click.IntRange(min=0),
+    help="Cut longer texts into passages of so many tokens; 0 never cuts.  [default: what the model reads]",
+)
+@click.option(
+    "--overlap-tokens",
+    type=click.IntRange(min=0),
+    help="What neighbouring passages share.  [default: an eighth]",
+)
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float16"]), help="How a new collection keeps vectors."
+)
+@click.option("--watch", metavar="FOLDER", help="Keep the collection in step with the text files in FOLDER.")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.05),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two looks at FOLDER.",
+)
+@click.option("--once", is_flag=True, help="Look at FOLDER once, and leave.")
+@options.compute
+def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
+    """Add texts to COLLECTION, which is made if it is not there.
+
+    INPUT is a .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, also .gz or .zst, or - for standard
+    input. A text whose id is there already replaces it; what has not changed is not encoded again. Each text
+    longer than the model reads is cut into passages. With --watch, .txt, .text, .md and .rst files in FOLDER
+    are documents under their paths, until the command is stopped.
+
+    \b
+    Examples:
+      gemel index add notes sentences.txt
+      gemel index add reviews reviews.csv --column review --id-column id --metadata year:number
+      gemel index add papers --watch ~/papers
+    """
+    if bool(sources) == bool(choices["watch"]):
+        raise click.UsageError("give INPUT files, or --watch FOLDER")
+    texts = [source_of(each, choices) for each in sources]
+    n_rows = count_rows(texts)  # a flaw in the input is told before a model is loaded
+    from gemel.cli.opening import open_or_make
+
+    compute = {name: choices[name] for name in ("device", "precision", "threads")}
+    with closing(open_or_make(path, choices["model"], compute, dtype=choices["dtype"])) as opened:
+        chunking = _chunking(opened, choices["chunk_tokens"], choices["overlap_tokens"])
+        with one_truncation_report():
+            if choices["watch"]:
+                _watch(opened, chunking, choices)
+            else:
+                _add_files(opened, documents_of(texts, number_columns(choices["metadata"])), n_rows, chunking)
+
+
+@command.command("remove")
+@collection
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@filtered
+def remove(path: str, ids: tuple[str, ...], filter_: str | None) -> None:
+    """Remove documents by their ids, or all that pass a filter; passages go with their document.
+
+    \b
+    Examples:
+      gemel index remove reviews 17 18
+      gemel index remove reviews --filter 'year < 2000'
+    """
+    if bool(ids) == bool(filter_):
+        raise click.UsageError("give IDs, or --filter FILTER")
+    from gemel.cli.opening import open_plain
+    from gemel.tasks.passages import passage_of, remove_documents
+
+    with closing(open_plain(path)) as opened:
+        if filter_:
+            found = [(passage_of(record), record) for record in opened.records(filter_)]
+            wanted = [record.id if passage is None else passage.document for passage, record in found]
+        else:
+            wanted = [id_ for text in ids for id_ in _both_kinds(text)]
+        n_removed = remove_documents(opened, wanted)
+        click.echo(json.dumps({"collection": path, "removed": n_removed, "records": len(opened)}))
+
+
+@command.command("export")
+@collection
+@click.argument("file", metavar="FILE")
+@filtered
+@click.option("--vectors", is_flag=True, help="The vectors, too.")
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+def export(path: str, file: str, filter_: str | None, vectors: bool, overwrite: bool) -> None:
+    """Write the records of COLLECTION to FILE: .jsonl, .jsonl.gz or .parquet.
+
+    \b
+    Examples:
+      gemel index export reviews reviews.jsonl.gz
+      gemel index export reviews old.parquet --vectors --filter 'year < 2000'
+    """
+    from gemel.cli.opening import open_plain
+
+    with closing(open_plain(path, read_only=True)) as opened:
+        n_records = opened.export(file, filter=filter_, with_vectors=vectors, overwrite=overwrite)
+    click.echo(json.dumps({"collection": path, "output": file, "records": n_records}))
+
+
+@command.command("import")
+@collection
+@click.argument("file", metavar="FILE")
+@options.model
+@options.compute
+def import_(path: str, file: str, model: str | None, **compute: Any) -> None:
+    """Add the records of a FILE that `gemel index export` has written; vectors in it are not made again.
+
+    \b
+    Examples:
+      gemel index import reviews reviews.jsonl.gz
+    """
+    from gemel.cli.opening import open_or_make
+    from gemel.index.transfer import read_entries
+
+    n_rows = sum(1 for _ in read_entries(Path(file)))  # a flaw in it is told before a model is loaded
+    with closing(open_or_make(path, model, compute)) as opened, one_truncation_report():
+        began = time.perf_counter()
+        with progress_bar(n_rows, "import", unit="records") as bar:
+            added = opened.import_file(file, on_progress=lambda n: bar.update(n - bar.n))
+        _echo_added(opened, asdict(added), began)
+
+
+# Upkeep ----------------------------------------------------------------------------------------------------
+
+
+@command.command("info")
+@collection
+@click.option("--json", "as_json", is_flag=True, help="JSON, also on a terminal.")
+def info(path: str, as_json: bool) -> None:
+    """Tell what COLLECTION is and holds, and how it is searched.
+
+    \b
+    Examples:
+      gemel index info reviews
+    """
+    from gemel.cli.opening import open_plain
+
+    with closing(open_plain(path, read_only=True)) as opened:
+        found = opened.info()
+    line = {
+        "collection": path,
+        "records": found.n_records,
+        "removed": found.n_removed,
+        "bytes": found.n_bytes,
+        **asdict(found.settings),
+        "search": found.plan.method,
+        "reason": found.plan.reason,
+    }
+    if as_json or not sys.stdout.isatty():
+        click.echo(json.dumps(line, ensure_ascii=False))
+        return
+    width = max(map(len, line))
+    for name, value in line.items():
+        shown = ", ".join(value) if isinstance(value, tuple | list) else value
+        click.echo(f"{name:<{width}}  {shown:,}" if isinstance(shown, int) else f"{name:<{width}}  {shown}")
+
+
+@command.command("doctor")
+@collection
+@click.option("--check", is_flag=True, help="Only look; mend nothing.")
+@click.option("--drop", is_flag=True, help="Remove records that nothing can mend.")
+@options.model
+@options.compute
+def doctor(path: str, check: bool, drop: bool, model: str | None, **compute: Any) -> None:
+    """Examine COLLECTION to the last byte, mend what can be, and name what is lost (exit code 1).
+
+    \b
+    Examples:
+      gemel index doctor reviews
+      gemel index doctor reviews --check
+    """
+    from gemel.cli.opening import open_plain, open_with_model
+
+    if check and drop:
+        raise click.UsageError("--check looks only, and --drop changes: give one of them")
+    with closing(open_plain(path, read_only=True)) as plain:
+        found = plain.doctor(repair=False)
+    if not found.is_sound and not check:  # only then is a model needed
+        with closing(open_with_model(path, model, compute)) as opened:
+            found = opened.doctor(drop=drop)
+    for finding in found.findings:
+        click.echo(json.dumps(asdict(finding), ensure_ascii=False))
+    line = {"collection": path, "records": found.n_records, "sound": found.is_sound}
+    click.echo(json.dumps({**line, "findings": len(found.findings), "lost": len(found.lost)}))
+    if found.lost or (check and not found.is_sound):
+        raise click.exceptions.Exit(1)
+
+
+@command.command("compact")
+@collection
+def compact(path: str) -> None:
+    """Give back the room of what was removed, and bring the index up to date.
+
+    \b
+    Examples:
+      gemel index compact reviews
+    """
+    from gemel.cli.opening import open_plain
+
+    with closing(open_plain(path)) as opened:
+        before = opened.info().n_bytes
+        with progress_bar(None, "index", unit="vectors") as bar:
+            opened.compact(on_progress=lambda n, _: bar.update(n - bar.n))
+        line = {"collection": path, "bytes_before": before, "bytes": opened.info().n_bytes}
+    click.echo(json.dumps(line))
+
+
+# Steps -----------------------------------------------------------------------------------------------------
+
+
+def _chunking(opened: Collection, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
+    from gemel.cli.opening import longest_passage
+    from gemel.tasks.passages import Chunking
+
+    longest = longest_passage(opened.encoder)
+    if max_tokens is None:
+        max_tokens = NEVER_CUT if longest is None else longest
+    elif max_tokens == 0:
+        max_tokens = NEVER_CUT
+    elif longest is not None and max_tokens > longest:
+        raise InvalidInput(f"--chunk-tokens {max_tokens} is more than the {longest} that this model reads")
+    overlap = 0 if max_tokens == NEVER_CUT else int(max_tokens * OVERLAP_SHARE)
+    return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
+
+
+def _add_files(
+    opened: Collection, documents: Iterator[Record], n_rows: int | None, chunking: Chunking
+) -> None:
+    from gemel.tasks.passages import add_documents
+
+    began = time.perf_counter()
+    with progress_bar(n_rows, "add") as bar:
+        added = add_documents(opened, documents, chunking, on_progress=lambda n: bar.update(n - bar.n))
+    _echo_added(opened, asdict(added), began)
+
+
+def _echo_added(opened: Collection, added: dict[str, int], began: float) -> None:
+    counts = {name.removeprefix("n_"): n for name, n in added.items()}
+    seconds = round(time.perf_counter() - began, 3)
+    line = {"collection": str(opened.path), **counts, "records": len(opened), "seconds": seconds}
+    click.echo(json.dumps(line, ensure_ascii=False))
+
+
+def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -> None:
+    from gemel.tasks.folder import FolderSync
+
+    folder = FolderSync(opened, choices["watch"], chunking)
+    is_first = True
+    told: set[str] = set()
+    while True:
+        with progress_bar(None, "read") as bar:
+            synced = folder.sync(lambda n, n_all: bar.update(n - bar.n))
+        if is_first or synced.is_change:
+            _echo_synced(opened, synced)
+        for flaw in synced.unreadable:
+            if flaw not in told:
+                click.echo(f"gemel: left alone: {flaw}", err=True)
+        told = set(synced.unreadable)
+        if choices["once"]:
+            return
+        is_first = False
+        time.sleep(choices["interval"])
+
+
+def _echo_synced(opened: Collection, synced: Synced) -> None:
+    counts = {name.removeprefix("n_"): n for name, n in asdict(synced).items() if name.startswith("n_")}
+    line = {"collection": str(opened.path), **counts, "records": len(opened)}
+    click.echo(json.dumps(line, ensure_ascii=False))
+    sys.stdout.flush()
+
+
+def _both_kinds(text: str) -> list[int | str]:
+    """An id as it was typed: a str and, where it reads as one, an integer."""
+    return [text, int(text)] if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else [text]

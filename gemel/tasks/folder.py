@@ -1,0 +1,121 @@
+"""A collection kept in step with a folder of text files: what is new, changed or gone there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemel.errors import InvalidInput
+from gemel.index import Collection, Filter, Record
+from gemel.index.checksums import content_hash
+from gemel.index.records import Id
+from gemel.tasks.passages import FILE_KEY, Chunking, add_documents, passage_of, remove_documents
+
+SUFFIXES = (".txt", ".text", ".md", ".rst")
+
+_Stamp = tuple[int, int]  # when a file was changed (nanoseconds), and its size
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What had to be done to bring a collection into step."""
+
+    n_new: int = 0
+    n_changed: int = 0
+    n_removed: int = 0
+    n_unchanged: int = 0
+    unreadable: tuple[str, ...] = ()  # these were left as they are, with the reason
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything was done."""
+        return self.n_new + self.n_changed + self.n_removed > 0
+
+
+class FolderSync:
+    """Keeps the documents of a folder, each under its path, in a collection; others in it are left alone.
+
+    A file whose time and size are as before is not read, one whose content is as before is not encoded.
+    """
+
+    def __init__(self, collection: Collection, folder: str | os.PathLike[str], chunking: Chunking) -> None:
+        self.folder = Path(folder).resolve()
+        self._check_folder()
+        self._collection = collection
+        self._chunking = chunking
+        self._stamps: dict[Id, _Stamp] = {}
+        self._hashes = self._stored_hashes()
+
+    def sync(self, on_progress: Callable[[int, int], object] | None = None) -> Synced:
+        """Bring the collection into step; `on_progress` gets how many files are done, and of how many."""
+        self._check_folder()
+        unreadable: list[str] = []
+        there: set[Id] = set()
+        changed: list[Record] = []
+        for path in self._files():
+            there.add(str(path))
+            try:
+                document = self._read_if_changed(path)
+            except (OSError, UnicodeDecodeError) as error:
+                unreadable.append(f"{path}: {error}")
+                continue
+            if document is not None:
+                changed.append(document)
+        empty = {document.id for document in changed if not document.text.strip()}
+        gone = [id_ for id_ in self._hashes if id_ not in there or id_ in empty]
+        kept = [document for document in changed if document.id not in empty]
+        n_new = sum(1 for document in kept if document.id not in self._hashes)
+        report = None if on_progress is None else lambda n: on_progress(n, len(kept))
+        add_documents(self._collection, kept, self._chunking, on_progress=report)
+        remove_documents(self._collection, gone)
+        self._hashes.update({document.id: document.metadata[FILE_KEY]["hash"] for document in kept})
+        for id_ in gone:
+            del self._hashes[id_]
+        for id_ in self._stamps.keys() - there:
+            del self._stamps[id_]
+        n_changed = len(kept) - n_new
+        n_unchanged = len(self._hashes) - len(kept)
+        return Synced(n_new, n_changed, len(gone), n_unchanged, tuple(unreadable))
+
+    def _files(self) -> Iterator[Path]:
+        for path in sorted(self.folder.rglob("*")):
+            names = path.relative_to(self.folder).parts
+            is_hidden = any(name.startswith(".") for name in names)
+            if not is_hidden and path.suffix.lower() in SUFFIXES and path.is_file():
+                yield path
+
+    def _read_if_changed(self, path: Path) -> Record | None:
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_size)
+        if self._stamps.get(str(path)) == stamp:
+            return None
+        # Read after the time was taken: what changes meanwhile is read again the next time.
+        text = path.read_bytes().decode("utf-8-sig")
+        digest = content_hash(text).hex()
+        self._stamps[str(path)] = stamp
+        if self._hashes.get(str(path)) == digest:
+            return None
+        place = {"folder": str(self.folder), "hash": digest}
+        return Record(str(path), text, {"path": path.relative_to(self.folder).as_posix(), FILE_KEY: place})
+
+    def _stored_hashes(self) -> dict[Id, str]:
+        """The content of each document that came from this folder; "" for one that is not there whole."""
+        found: dict[Id, str] = {}
+        n_missing: dict[Id, int] = {}
+        for record in self._collection.records(Filter(f"{FILE_KEY}.folder = ?", str(self.folder))):
+            passage = passage_of(record)
+            document = record.id if passage is None else passage.document
+            digest = record.metadata[FILE_KEY]["hash"]
+            is_same = found.setdefault(document, digest) == digest
+            found[document] = digest if is_same else ""
+            count = 1 if passage is None else passage.count
+            n_missing[document] = n_missing.get(document, count) - 1
+        return {id_: digest if not n_missing[id_] else "" for id_, digest in found.items()}
+
+    def _check_folder(self) -> None:
+        if not self.folder.is_dir():
+            raise InvalidInput(
+                f"{self.folder} is no folder, or is gone; expected one with text files (nothing was removed)"
+            )
