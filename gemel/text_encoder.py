@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gemel.checkpoint import EncoderSpec, ModelFolder
 from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
-from gemel.tokens import TextTokenizer
+from gemel.tokens import Pieces, TextTokenizer
 
 STREAM_WINDOW = 8_192  # texts that a stream holds at once
 
@@ -179,6 +179,18 @@ class FolderEncoder(TextEncoder):
     def count_tokens(self, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """How many tokens each text has, special ones and prompt included, before any cut."""
         return self.tokenizer.count(checked_texts(texts), self.prompt)
+
+    def tokenise(self, texts: Sequence[str]) -> Pieces:
+        """The texts as this encoder reads them: prompt and special tokens added, cut or split."""
+        return self.tokenizer.pieces(checked_texts(texts), self.prompt, self.on_truncate)
+
+    @abstractmethod
+    def encode_pieces(self, pieces: Pieces) -> Vectors:
+        """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""
+
+    @abstractmethod
+    def encode_tokens(self, pieces: Pieces) -> Vectors:
+        """One vector a token (tokens, hidden_size), special ones included, before pooling."""
 
     def _skipped_tokens(self) -> tuple[int, int, int]:
         """Tokens that the pooling leaves out: the prompt for all modes, the special ones for the means."""

@@ -104,11 +104,7 @@ class NativeEncoder(FolderEncoder):
         cut: list[int] = []
         with progress_bar(len(texts), "encode", show_progress) as bar:
             for start, pieces in self._tokenised(texts):
-                rows = vectors[start : start + pieces.n_texts]
-                if pieces.owners is None:
-                    self._run(pieces, "finished", rows)
-                else:
-                    self._engine.finish(self._merged(pieces), rows)
+                self._encode_pieces(pieces, vectors[start : start + pieces.n_texts])
                 cut += [start + row for row in pieces.cut]
                 bar.update(pieces.n_texts)
         return cut
@@ -129,6 +125,26 @@ class NativeEncoder(FolderEncoder):
                 if start + WINDOW < len(texts):
                     coming = ahead.submit(tokenise, start + WINDOW)
                 yield start, pieces
+
+    def encode_pieces(self, pieces: Pieces) -> Vectors:
+        """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""
+        vectors = np.empty((pieces.n_texts, self.dim), np.float32)
+        if pieces.n_texts:
+            self._encode_pieces(pieces, vectors)
+        return vectors
+
+    def encode_tokens(self, pieces: Pieces) -> Vectors:
+        """One vector a token (tokens, hidden_size), special ones included, before pooling."""
+        vectors = np.empty((len(pieces.flat), self.spec.hidden_size), np.float32)
+        if len(pieces.flat):
+            self._run(pieces, "tokens", vectors)
+        return vectors
+
+    def _encode_pieces(self, pieces: Pieces, vectors: Vectors) -> None:
+        if pieces.owners is None:
+            self._run(pieces, "finished", vectors)
+        else:
+            self._engine.finish(self._merged(pieces), vectors)
 
     def _merged(self, pieces: Pieces) -> Vectors:
         """Of texts in several pieces, the mean of the pooled pieces by token count."""
