@@ -25,6 +25,7 @@ VERBS = {
     "evaluate": "evaluate",
     "models": "models",
     "reproduce": "reproduce",
+    "serve": "serve",
     "similarity": "similarity",
     "train": "train",
 }
