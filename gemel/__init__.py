@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gemel.version import VERSION
 
 if TYPE_CHECKING:
+    from gemel.client import Client
     from gemel.contracts import Encoder, Hits, Reranker
     from gemel.errors import (
         GemelError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         ModelMismatch,
         ModelNotFound,
         Overloaded,
+        ServerError,
         TruncationWarning,
         UnknownWordsWarning,
         WriteFailed,
@@ -29,6 +31,7 @@ __version__ = VERSION
 
 # The map of the library: every public name and the module it lives in.
 _HOMES = {
+    "Client": "client",
     "Encoder": "contracts",
     "GemelError": "errors",
     "Hits": "contracts",
@@ -40,6 +43,7 @@ _HOMES = {
     "Overloaded": "errors",
     "Pairs": "similarity",
     "Reranker": "contracts",
+    "ServerError": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
@@ -57,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Client",
     "Encoder",
     "GemelError",
     "Hits",
@@ -68,6 +73,7 @@ __all__ = [
     "Overloaded",
     "Pairs",
     "Reranker",
+    "ServerError",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",

@@ -7,7 +7,8 @@ GemelError
 ├── ModelMismatch   (ValueError)         two things that belong to different models were mixed
 ├── MissingExtra    (ImportError)        an optional dependency is not installed
 ├── WriteFailed     (OSError)            an output could not be written; what is kept is named
-└── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+├── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+└── ServerError     (ConnectionError)    a server could not be reached, or has refused or failed
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
 UnknownWordsWarning (UserWarning)        texts had no word that the model knows, and got a vector of zeros
@@ -52,6 +53,14 @@ class WriteFailed(GemelError, OSError):
 
 class Overloaded(GemelError, RuntimeError):
     """More work than the limits allow; try again later."""
+
+
+class ServerError(GemelError, ConnectionError):
+    """A server could not be reached, or has refused or failed."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class TruncationWarning(UserWarning):

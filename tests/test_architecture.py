@@ -73,7 +73,7 @@ def test_a_module_imports_only_what_its_room_may(file: Path) -> None:
 def test_nothing_but_the_command_line_imports_the_rooms_on_top(top: str) -> None:
     for file in PACKAGE.rglob("*.py"):
         if room_of(file) not in ("cli", top):
-            assert not any(name.startswith(f"gemel.{top}") for name in imported_names(file)), file
+            assert not any(f"{name}.".startswith(f"gemel.{top}.") for name in imported_names(file)), file
 
 
 @every_module
