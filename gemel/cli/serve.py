@@ -42,6 +42,7 @@ def _limit(name: str, says: str) -> Callable[[options.Command], options.Command]
 @_limit("max_interactive_tokens", "Of small requests that wait.")
 @_limit("max_concurrent_requests", "That are answered at once.")
 @click.option("--timeout-seconds", type=click.FloatRange(0.001), default=None, help="For a request's answer.")
+@click.option("--body-timeout-seconds", type=click.FloatRange(0.001), help="For a request to arrive.")
 @click.option(
     "--refuse-long", is_flag=True, help="Refuse texts longer than the model reads, unless truncate is sent."
 )

@@ -118,6 +118,7 @@ def load_models(choice: ModelChoice) -> Models:
     reranker = None
     if choice.reranker is not None:
         reranker = load_reranker(choice.reranker, **compute)  # type: ignore[arg-type]
+    assert encoder.fingerprint, "is read now: later the folder may hold another model"
     return Models(
         encoder=encoder,
         name=served_name(choice.encoder or DEFAULT_MODEL),
