@@ -10,6 +10,7 @@ from typing import Any
 from gemel.serve.refusals import Refusal
 
 REQUIRED: Any = object()
+LARGEST_ID = (1 << 31) - 1  # of a token, in any model
 JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
 
 
@@ -85,8 +86,7 @@ class Whole(Kind):
         return {"type": "integer", **bounds}
 
     def read(self, value: Any, where: str) -> int:
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or value < self.least or (self.most is not None and value > self.most):
+        if not _is_whole(value) or value < self.least or (self.most is not None and value > self.most):
             raise self.refuse(value, where)
         return int(value)
 
@@ -294,7 +294,7 @@ class InputsKind(Kind):
     what: str = "a text, a list of texts, or token ids"
 
     def schema(self) -> dict[str, Any]:
-        ids = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
+        ids = ListOf(Whole(0, LARGEST_ID), least=1).schema()
         texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
         return {"anyOf": [{"type": "string"}, texts, ids, {"type": "array", "items": ids, "minItems": 1}]}
 
@@ -322,10 +322,15 @@ def _ids(value: Any, where: str) -> TokenIds:
     if not value:
         raise Refusal("empty", f"{where} has no token ids; give at least one", parameter=where)
     for position, number in enumerate(value):
-        if type(number) is not int or not 0 <= number < 1 << 31:
+        if not _is_whole(number) or not 0 <= number <= LARGEST_ID:
             raise Refusal(
                 "invalid",
                 f"{where}[{position}] is {shown(number)}, and a token id was expected",
                 parameter=where,
             )
-    return value
+    return [int(number) for number in value]
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a number is whole; in JSON 3.0 is."""
+    return type(value) is int or (type(value) is float and value.is_integer())

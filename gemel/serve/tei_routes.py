@@ -13,6 +13,7 @@ from gemel.serve.inputs import Reading, apart, check_count, embed, embed_tokens
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
+    LARGEST_ID,
     AnyOf,
     Choice,
     Field,
@@ -59,7 +60,7 @@ TEXTS = AnyOf((Text(), ListOf(Text(), least=1)), "a text or a list of texts")
 TOKENIZE_REQUEST = Record(
     "TokenizeRequest", Field("inputs", TEXTS), Field("add_special_tokens", Flag(), True), PROMPT
 )
-IDS = ListOf(Whole(0, (1 << 31) - 1), least=1)
+IDS = ListOf(Whole(0, LARGEST_ID), least=1)
 DECODE_REQUEST = Record(
     "DecodeRequest",
     Field("ids", AnyOf((IDS, ListOf(IDS, least=1)), "token ids, or a list of such")),
