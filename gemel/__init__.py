@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gemel.version import VERSION
 
 if TYPE_CHECKING:
+    from gemel.client import Client
     from gemel.contracts import Encoder, Hits, Index, Reranker
     from gemel.errors import (
         Busy,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         ModelMismatch,
         ModelNotFound,
         Overloaded,
+        ServerError,
         SlowSearchWarning,
         TruncationWarning,
         UnknownWordsWarning,
@@ -53,6 +55,7 @@ __version__ = VERSION
 _HOMES = {
     "Busy": "errors",
     "Chunking": "tasks.passages",
+    "Client": "client",
     "Clustering": "tasks.clustering",
     "Collection": "index",
     "Corpus": "tasks.corpus",
@@ -75,6 +78,7 @@ _HOMES = {
     "Record": "index",
     "Reranker": "contracts",
     "Reranking": "tasks.rerank",
+    "ServerError": "errors",
     "SlowSearchWarning": "errors",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
@@ -109,6 +113,7 @@ _HOMES = {
 __all__ = [
     "Busy",
     "Chunking",
+    "Client",
     "Clustering",
     "Collection",
     "Corpus",
@@ -131,6 +136,7 @@ __all__ = [
     "Record",
     "Reranker",
     "Reranking",
+    "ServerError",
     "SlowSearchWarning",
     "TruncationWarning",
     "UnknownWordsWarning",

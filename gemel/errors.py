@@ -9,7 +9,8 @@ GemelError
 ├── WriteFailed     (OSError)            an output could not be written; what is kept is named
 ├── Damaged         (OSError)            what is on the disk is not what was written there
 ├── Busy            (TimeoutError)       another process is at it, and did not end in time
-└── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+├── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+└── ServerError     (ConnectionError)    a server could not be reached, or has refused or failed
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
 SlowSearchWarning   (UserWarning)        an index is lost or damaged, and searches look at every vector
@@ -63,6 +64,14 @@ class Busy(GemelError, TimeoutError):
 
 class Overloaded(GemelError, RuntimeError):
     """More work than the limits allow; try again later."""
+
+
+class ServerError(GemelError, ConnectionError):
+    """A server could not be reached, or has refused or failed."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class TruncationWarning(UserWarning):

@@ -220,9 +220,17 @@ def _has_accelerator() -> bool:
 
 
 def load_pair_classifier(
-    name: str | Path, *, precision: str | None = None, device: str | None = None, threads: int | None = None
+    name: str | Path,
+    *,
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    encoder: TextEncoder | None = None,
 ) -> PairClassifier:
-    """The classifier that softmax training has left in a model folder, such as one for NLI."""
+    """The classifier that softmax training has left in a model folder, such as one for NLI.
+
+    `encoder` takes the place of the folder's own, where that is open already.
+    """
     folder = resolve(name)
     head = read_head(folder)
     if head is None or head.kind != "softmax":
@@ -231,7 +239,8 @@ def load_pair_classifier(
         )
     from gemel.tasks.classify import PairClassifier
 
-    encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
+    if encoder is None:
+        encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
     return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
 
 

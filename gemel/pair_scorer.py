@@ -54,6 +54,17 @@ class PairScorer(ABC):
             self._score(ids, types, scores, show_progress)
         return scores[:, 0] if len(self.labels) == 1 else scores
 
+    def tokenise(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[Ids], list[Ids], int]:
+        """Token ids and token types of each pair as this model reads them, and how many were cut."""
+        return self.tokenizer.pieces(checked_pairs(pairs))
+
+    def score_tokens(self, ids: list[Ids], types: list[Ids]) -> Scores:
+        """The scores (n, labels) of tokenised pairs: the same as `score` gives for the pairs."""
+        scores = np.zeros((len(ids), len(self.labels)), np.float32)
+        if ids:
+            self._score(ids, types, scores, False)
+        return scores
+
     def rank(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.int64]:
         """The rows of the texts, the best fit for the query first."""
         if len(self.labels) != 1:

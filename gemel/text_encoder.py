@@ -203,6 +203,18 @@ class FolderEncoder(TextEncoder):
         """How many tokens each text has, special ones and prompt included, before any cut."""
         return self.tokenizer.count(checked_texts(texts), self.prompt)
 
+    def tokenise(self, texts: Sequence[str]) -> Pieces:
+        """The texts as this encoder reads them: prompt and special tokens added, cut or split."""
+        return self.tokenizer.pieces(checked_texts(texts), self.prompt, self.on_truncate)
+
+    @abstractmethod
+    def encode_pieces(self, pieces: Pieces) -> Vectors:
+        """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""
+
+    @abstractmethod
+    def encode_tokens(self, pieces: Pieces) -> Vectors:
+        """One vector a token (tokens, hidden_size), special ones included, before pooling."""
+
     def _skipped_tokens(self) -> tuple[int, int, int]:
         """Tokens that the pooling leaves out: the prompt for all modes, the special ones for the means."""
         pooling, tokenizer = self.spec.pooling, self.tokenizer

@@ -1,7 +1,6 @@
 // The engine without Python, to be run under sanitizers: every kernel, precision and number of threads must give
 // the same bits for a text however it is batched, and odd input must give errors. Prints what it did; exits 1 on a
 // difference.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,7 +131,7 @@ void check_boundary(const Weights& weights) {
 
 // The same best pairs and hits from every kernel, however many threads and with or without kept blocks.
 int check_pairs() {
-    constexpr int64_t n = 9000;
+    constexpr int64_t n = 8300, n_compared = 200;  // more than a block; the rows of its edge are compared, too
     constexpr int dim = 13, k = 3;
     int n_differences = 0;
     std::vector<float> rows = noise(n * dim, 1.0f);
@@ -144,12 +143,12 @@ int check_pairs() {
             for (const int n_threads : {1, 3}) {
                 PackedRows packed(rows.data(), n, dim, is_cosine, kernels_named(name), n_threads, n_threads == 1 ? 0 : 1 << 30);
                 BestPairs best(400, -1e30f);
-                for (int64_t begin = 0; begin < n; begin += 4000) packed.best(packed, begin, std::min<int64_t>(begin + 4000, n), best);
-                std::vector<int64_t> ids(200 * k);
-                std::vector<float> scores(200 * k);
-                packed.search({rows.data(), 200, k, nullptr, 0, ids.data(), scores.data()});
+                for (const int64_t begin : {int64_t(0), n - n_compared}) packed.best(packed, begin, begin + n_compared, best);
+                std::vector<int64_t> ids(40 * k);
+                std::vector<float> scores(40 * k);
+                packed.search({rows.data(), 40, k, nullptr, 0, ids.data(), scores.data()});
                 std::vector<Pair> found = best.sorted(), above;
-                if (packed.above(packed, 0, n, found[99].score, 1 << 20, above) && above.size() < 100) ++n_differences;
+                if (packed.above(packed, 0, n_compared, found[99].score, 1 << 20, above) && above.size() < 1) ++n_differences;
                 if (first.empty()) {
                     first = found;
                     first_ids = ids;

@@ -33,6 +33,7 @@ VERBS = {
     "reproduce": "reproduce",
     "rerank": "rerank",
     "search": "search",
+    "serve": "serve",
     "similarity": "similarity",
     "train": "train",
 }

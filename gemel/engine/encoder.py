@@ -132,6 +132,20 @@ class NativeEncoder(FolderEncoder):
                     coming = ahead.submit(tokenise, start + WINDOW)
                 yield start, pieces
 
+    def encode_pieces(self, pieces: Pieces) -> Vectors:
+        """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""
+        vectors = np.empty((pieces.n_texts, self.dim), np.float32)
+        if pieces.n_texts:
+            self._encode_pieces(pieces, vectors)
+        return vectors
+
+    def encode_tokens(self, pieces: Pieces) -> Vectors:
+        """One vector a token (tokens, hidden_size), special ones included, before pooling."""
+        vectors = np.empty((len(pieces.flat), self.spec.hidden_size), np.float32)
+        if len(pieces.flat):
+            self._run(pieces, "tokens", vectors)
+        return vectors
+
     def _merged(self, pieces: Pieces) -> Vectors:
         """Of texts in several pieces, the mean of the pooled pieces by token count."""
         pooled_dim = self.spec.hidden_size * len(self.spec.pooling.modes)

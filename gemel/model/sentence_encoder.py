@@ -82,6 +82,22 @@ class SentenceEncoder(nn.Module, FolderEncoder):
         dense = [arrays_of(layer) for layer in self.tail.dense]
         save_encoder_folder(target, self.folder, weights, dense, head=head, overwrite=overwrite)
 
+    def encode_pieces(self, pieces: Pieces) -> Vectors:
+        """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""
+        vectors = np.zeros((pieces.n_texts, self.dim), np.float32)
+        if pieces.n_texts:
+            self._encode_pieces(pieces, vectors, show_progress=False)
+        return vectors
+
+    def encode_tokens(self, pieces: Pieces) -> Vectors:
+        """One vector a token (tokens, hidden_size), special ones included, before pooling."""
+        vectors = np.zeros((len(pieces.flat), self.spec.hidden_size), np.float32)
+        with torch.inference_mode(), without_dropout(self):
+            for start, ids in zip(pieces.starts.tolist(), pieces.ids, strict=False):
+                ((tokens, _),) = self.batch([ids]).blocks(self.backbone)
+                vectors[start : start + len(ids)] = tokens[0, : len(ids)].cpu().numpy()
+        return vectors
+
     def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
         pieces = self.tokenizer.pieces(texts, self.prompt, self.on_truncate)
         self._encode_pieces(pieces, vectors, show_progress)

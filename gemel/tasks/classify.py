@@ -38,7 +38,11 @@ class PairClassifier:
         texts = [text for pair in pairs for text in pair]
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}  # premises return
         vectors = self.encoder.encode(list(rows))[[rows[text] for text in texts]]
-        logits = _concatenate(vectors[::2], vectors[1::2], self._concatenation) @ self._matrix.T
+        return self.probabilities_of(vectors[::2], vectors[1::2])
+
+    def probabilities_of(self, u: Vectors, v: Vectors) -> npt.NDArray[np.float32]:
+        """How likely each label is for each pair of vectors (n, labels)."""
+        logits = _concatenate(u, v, self._concatenation) @ self._matrix.T
         exponentials = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
         shares: npt.NDArray[np.float32] = exponentials / exponentials.sum(axis=1, keepdims=True)
         return shares

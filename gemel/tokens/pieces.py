@@ -46,6 +46,17 @@ class Pieces:
         return len(self.cut)
 
 
+@dataclass(frozen=True)
+class Token:
+    """One token of a text, and the characters it stands for; special tokens stand for none."""
+
+    id: int
+    text: str
+    is_special: bool
+    start: int
+    stop: int
+
+
 def not_unicode(texts: Sequence[str], start: int) -> InvalidInput:
     """Which text it was that the tokenizer library could not take."""
     for position in range(start, len(texts)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from gemel import _native
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.tokens.opening import lone_id, open_tokenizer, settings_of, special_ids
-from gemel.tokens.pieces import Ids, Pieces, not_unicode
+from gemel.tokens.pieces import Ids, Pieces, Token, not_unicode
 from gemel.tokens.plain import plain_tokenizer, with_others
 
 # The tokenizer library keeps some 500 bytes a token while it works: long texts go through it in parts.
@@ -111,6 +112,51 @@ class TextTokenizer:
     def prompt_tokens(self, prompt: str) -> int:
         """How many tokens the prompt takes at the start of a text, special ones apart."""
         return len(self._contents([prompt], None)[0]) if prompt else 0
+
+    @property
+    def n_vocabulary(self) -> int:
+        """How many different tokens there are."""
+        return int(self._tokenizer.get_vocab_size())
+
+    def keeping_the_end(self, keeps: bool) -> TextTokenizer:
+        """The same tokenizer, which cuts the start of long texts, or their end."""
+        other = copy.copy(self)
+        other._keeps_the_end = keeps
+        other._plain = other._plain_one()
+        return other
+
+    def pieces_of_ids(self, sequences: Sequence[Ids]) -> Pieces:
+        """Token ids as pieces: special tokens put around those that come without, long ones cut."""
+        contents = [self._unwrapped(sequence) for sequence in sequences]
+        cut = tuple(row for row, content in enumerate(contents) if len(content) > self.room)
+        return Pieces.of([self._wrap(self._cut(content)) for content in contents], len(contents), cut=cut)
+
+    def explain(self, text: str, *, add_special_tokens: bool = True) -> list[Token]:
+        """Every token of a text, whatever the model's limit, with the characters it stands for."""
+        try:
+            found = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+        except TypeError:
+            raise not_unicode([text], 0) from None
+        marks = zip(found.ids, found.tokens, found.special_tokens_mask, found.offsets, strict=True)
+        return [
+            Token(number, token if special else text[start:stop], bool(special), start, stop)
+            for number, token, special, (start, stop) in marks
+        ]
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text that token ids stand for."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens)
+        return text
+
+    def _unwrapped(self, sequence: Ids) -> Ids:
+        """The ids without the special tokens around them, if they have both."""
+        first, last = len(self.prefix), len(sequence) - len(self.suffix)
+        is_wrapped = (
+            last >= first
+            and np.array_equal(sequence[:first], self.prefix)
+            and np.array_equal(sequence[last:], self.suffix)
+        )
+        return sequence[first:last] if is_wrapped else sequence
 
     def _windowed(self, contents: list[Ids], prompt: str) -> Pieces:
         """Overlapping windows; each starts with the prompt, since that is what the model was trained on."""

@@ -1,0 +1,209 @@
+"""A client of `gemel serve`, which is itself an Encoder: what takes one takes a server."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.contracts import Vector, Vectors, checked_pairs, checked_texts
+from gemel.errors import InvalidInput, Overloaded, ServerError
+
+INPUTS_AT_ONCE = 2_048  # in one request: few enough for any server's limits, enough to keep it busy
+LONGEST_PAUSE_SECONDS = 10.0
+CLOSED_MEANWHILE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One text of a ranking: its row among the texts given, and its relevance from 0 to 1."""
+
+    index: int
+    score: float
+
+
+@dataclass(frozen=True)
+class PairClass:
+    """The likeliest label of a pair, and how likely each is."""
+
+    label: str
+    scores: Mapping[str, float]
+
+
+class Client:
+    """The models of a server, as if they were here; safe to use from several threads."""
+
+    def __init__(
+        self, url: str = "http://127.0.0.1:8080", *, key: str | None = None, timeout_seconds: float = 60.0
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput(f"url={url!r} was given, and one such as http://127.0.0.1:8080 was expected")
+        self.url = url.rstrip("/")
+        self._parts = parts
+        self._headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
+        self._timeout_seconds = timeout_seconds
+        self._kept: deque[http.client.HTTPConnection] = deque()  # open, and used by no thread
+
+    def close(self) -> None:
+        """Close the connections that are kept for the next request."""
+        while self._kept:
+            self._kept.pop().close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_kept"):
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector."""
+        return int(self._info["dim"])
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the server's model, as it was when first asked for."""
+        return str(self._info["fingerprint"])
+
+    @cached_property
+    def _info(self) -> dict[str, Any]:
+        return self.info()
+
+    def info(self) -> dict[str, Any]:
+        """What is loaded, and the limits."""
+        found: dict[str, Any] = self._ask("GET", "/info")
+        return found
+
+    def models(self) -> list[str]:
+        """The names of the loaded models."""
+        return [model["id"] for model in self._ask("GET", "/v1/models")["data"]]
+
+    def is_ready(self) -> bool:
+        """Whether the server can be reached and takes new requests."""
+        try:
+            self._ask("GET", "/ready")
+        except ServerError:
+            return False
+        return True
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One vector a text (n, dim): to the last bit what the model gives where it runs."""
+        texts = checked_texts(texts)
+        found: list[Vectors] = []
+        for start in range(0, len(texts), INPUTS_AT_ONCE):
+            some = texts[start : start + INPUTS_AT_ONCE]
+            answer = self._ask("POST", "/v1/embeddings", {"input": some, "encoding_format": "base64"})
+            numbers = b"".join(base64.b64decode(entry["embedding"]) for entry in answer["data"])
+            found.append(np.frombuffer(numbers, "<f4").reshape(len(some), -1).astype(np.float32))
+        return np.concatenate(found) if found else np.zeros((0, self.dim), np.float32)
+
+    def encode_one(self, text: str) -> Vector:
+        """The vector of one text (dim,)."""
+        if not isinstance(text, str):
+            raise InvalidInput(f"encode_one takes one str and a {type(text).__name__} was given; use encode")
+        vector: Vector = self.encode([text])[0]
+        return vector
+
+    def similarity(
+        self, a: Sequence[str], b: Sequence[str], *, measure: str = "cosine"
+    ) -> npt.NDArray[np.float32]:
+        """How alike the texts of a and b are, row by row (n,)."""
+        request = {"a": checked_texts(a), "b": checked_texts(b), "measure": measure}
+        return np.array(self._ask("POST", "/v1/similarity", request)["scores"], np.float32)
+
+    def rerank(self, query: str, texts: Sequence[str], *, top_n: int | None = None) -> list[Ranked]:
+        """The texts in the order of their relevance for the query, the best first."""
+        request = {"query": query, "documents": checked_texts(texts), "top_n": top_n}
+        results = self._ask("POST", "/v2/rerank", request)["results"]
+        return [Ranked(entry["index"], entry["relevance_score"]) for entry in results]
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[PairClass]:
+        """The class of each pair of texts."""
+        data = self._ask("POST", "/v1/classify", {"pairs": checked_pairs(pairs)})["data"]
+        return [PairClass(entry["label"], entry["scores"]) for entry in data]
+
+    def _ask(self, method: str, path: str, request: Mapping[str, Any] | None = None) -> Any:
+        """The server's answer; an overloaded server is asked again when it says, until the time is over."""
+        body = None if request is None else _body(request)
+        until = time.monotonic() + self._timeout_seconds
+        while True:
+            status, headers, content = self._exchange(method, path, body)
+            if status < 300:
+                return json.loads(content) if content else None
+            message = _message(content)
+            if status not in (429, 503):
+                raise ServerError(f"{self.url}{path} answered {status}: {message}", status)
+            pause = min(float(headers.get("retry-after", 1)), LONGEST_PAUSE_SECONDS)
+            if time.monotonic() + pause > until or path == "/ready":
+                if status == 429:
+                    raise Overloaded(f"{self.url}{path} has too much to do: {message}")
+                raise ServerError(f"{self.url}{path} answered {status}: {message}", status)
+            time.sleep(pause)
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
+        """One request and its answer, on a kept connection if there is one that the server still has open."""
+        while True:
+            is_kept = bool(self._kept)
+            connection = self._kept.pop() if is_kept else self._new_connection()
+            try:
+                connection.request(method, self._parts.path.rstrip("/") + path, body, self._headers)
+                response = connection.getresponse()
+                content = response.read()
+            except (http.client.HTTPException, OSError) as error:
+                connection.close()
+                if is_kept and isinstance(error, CLOSED_MEANWHILE):
+                    continue
+                raise ServerError(
+                    f"{self.url} cannot be reached ({error}); is gemel serve running?"
+                ) from None
+            self._kept.append(connection)
+            return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        host, port = self._parts.hostname, self._parts.port
+        assert host is not None
+        if self._parts.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=self._timeout_seconds, context=context)
+        return http.client.HTTPConnection(host, port, timeout=self._timeout_seconds)
+
+
+def _body(request: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps(request, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"a text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), which is no Unicode; "
+            "repair it where it was decoded"
+        ) from None
+
+
+def _message(content: bytes) -> str:
+    """What an error says, in any of the server's shapes."""
+    try:
+        found = json.loads(content)
+        error = found.get("error", found)
+        return str(error.get("message") if isinstance(error, dict) else error)
+    except (ValueError, AttributeError):
+        return content[:200].decode("utf-8", "replace")

@@ -1,0 +1,98 @@
+"""Reading a request's body: strict types, bounded bytes, bounded patience."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.types import Receive
+
+from gemel.serve.refusals import ClientGone, Refusal
+from gemel.serve.settings import Limits
+
+
+class BodyRoom:
+    """How many bytes of bodies are held at the moment, over all requests."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.n_bytes = 0
+
+    def grow(self, n_bytes: int) -> None:
+        """Hold more, or refuse."""
+        if self.n_bytes + n_bytes > self._limits.max_bodies_bytes:
+            raise Refusal(
+                "overloaded",
+                "other requests hold all the memory that bodies may take "
+                f"(max_bodies_bytes={self._limits.max_bodies_bytes:,}); try again later",
+                headers={"Retry-After": "1"},
+            )
+        self.n_bytes += n_bytes
+
+    def shrink(self, n_bytes: int) -> None:
+        """Hold less."""
+        self.n_bytes -= n_bytes
+
+
+def check_head(headers: Mapping[str, str], limits: Limits) -> None:
+    """Refuse, before its body is read, a request that is no JSON or announces too much."""
+    media_type, _, parameters = headers.get("content-type", "").partition(";")
+    charset = parameters.strip().lower().removeprefix("charset=").strip('"')
+    if media_type.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):
+        raise Refusal("media_type", "the body must be JSON in UTF-8: send 'Content-Type: application/json'")
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal("media_type", "compressed bodies are not read; send the JSON as it is")
+    announced = headers.get("content-length", "0")
+    if announced.isdigit() and int(announced) > limits.max_body_bytes:
+        raise _too_large(int(announced), limits)
+
+
+async def read_body(receive: Receive, limits: Limits, room: BodyRoom) -> bytes:
+    """The whole body; the caller gives its room back when the request is over."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + limits.body_timeout_seconds
+    chunks: list[bytes] = []
+    n_bytes = 0
+    try:
+        while True:
+            try:
+                message = await asyncio.wait_for(receive(), until - loop.time())
+            except asyncio.TimeoutError:
+                raise Refusal(
+                    "slow_body",
+                    f"the body did not arrive within body_timeout_seconds={limits.body_timeout_seconds:g}; "
+                    "send it at once, and as many bytes as Content-Length says",
+                    headers={"Connection": "close"},
+                ) from None
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunk = message.get("body", b"")
+            room.grow(len(chunk))
+            n_bytes += len(chunk)
+            if n_bytes > limits.max_body_bytes:
+                raise _too_large(n_bytes, limits)
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+    except BaseException:
+        room.shrink(n_bytes)
+        raise
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value of a body; NaN, lone surrogates, broken UTF-8 and bottomless nesting are no JSON."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.pos}"
+        raise Refusal("invalid", f"the body is no JSON ({problem}); send a JSON object in UTF-8") from None
+
+
+def _too_large(n_bytes: int, limits: Limits) -> Refusal:
+    return Refusal(
+        "too_large",
+        f"the body has {n_bytes:,} bytes or more, over the limit max_body_bytes={limits.max_body_bytes:,}; "
+        "send fewer inputs at once",
+    )

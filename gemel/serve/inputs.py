@@ -1,0 +1,169 @@
+"""From what a request holds to what the batcher takes: names and limits checked, texts tokenised."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gemel.contracts import Vectors
+from gemel.errors import InvalidInput
+from gemel.serve.batcher import Runner
+from gemel.serve.calls import Call
+from gemel.serve.refusals import Refusal
+from gemel.serve.runners import PairRunner, SentenceRunner, TextRunner, TokenRunner
+from gemel.serve.schemas import Inputs, TokenIds
+from gemel.text_encoder import FolderEncoder, TextEncoder
+from gemel.tokens import Ids, Pieces
+
+INLINE_CHARACTERS = 8_192  # tokenised in well under a millisecond; more goes to a thread
+
+Result = TypeVar("Result")
+
+
+async def apart(n_characters: int, work: Callable[[], Result]) -> Result:
+    """Run work on a thread if it is long enough to keep other requests waiting."""
+    if n_characters <= INLINE_CHARACTERS:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+def check_count(call: Call, n_inputs: int, where: str) -> None:
+    """Refuse more inputs than a request may hold."""
+    limit = call.serving.limits.max_inputs
+    if n_inputs > limit:
+        raise Refusal(
+            "too_large",
+            f"{where} has {n_inputs:,} entries, over the limit max_inputs={limit:,}; send them in parts",
+            parameter=where,
+        )
+    call.n_inputs += n_inputs
+
+
+class Reading:
+    """How the texts of a request are to be read."""
+
+    def __init__(
+        self, *, prompt: str | None = None, cuts: bool = True, keeps_the_end: bool | None = None
+    ) -> None:
+        self.prompt = prompt
+        self.cuts = cuts
+        self.keeps_the_end = keeps_the_end
+
+    def pieces(self, encoder: FolderEncoder, inputs: Sequence[str | TokenIds]) -> Pieces:
+        """The inputs as token sequences."""
+        tokenizer = encoder.tokenizer
+        if self.keeps_the_end is not None:
+            tokenizer = tokenizer.keeping_the_end(self.keeps_the_end)
+        if isinstance(inputs[0], str):
+            texts = [text for text in inputs if isinstance(text, str)]
+            pieces = tokenizer.pieces(texts, encoder.prompt, "ignore")
+        else:
+            pieces = tokenizer.pieces_of_ids([_checked_ids(ids, tokenizer.n_vocabulary) for ids in inputs])
+        if pieces.cut and not self.cuts:
+            raise Refusal(
+                "too_large",
+                f"input {pieces.cut[0]} has more than the {tokenizer.max_tokens} tokens that are read "
+                "(max_input_length); shorten it, or send truncate=true",
+            )
+        return pieces
+
+
+async def embed(
+    call: Call, inputs: Inputs, reading: Reading | None = None, encoder: TextEncoder | None = None
+) -> Vectors:
+    """One vector an input (n, dim), the same as `encode` gives."""
+    reading = reading or Reading()
+    encoder = encoder or call.models.encoder_with(reading.prompt)
+    check_count(call, len(inputs.values), "input")
+    call.serving.metrics.embed_count.add(len(inputs.values))
+    if isinstance(encoder, FolderEncoder):
+        ids = await tokenise(call, encoder, inputs.values, reading)
+        runner: Runner = call.models.runner(SentenceRunner, encoder)
+        vectors: Vectors = await call.compute(runner, ids, [len(sequence) for sequence in ids])
+    else:
+        texts = _only_texts(call, inputs.values)
+        runner = call.models.runner(TextRunner, encoder)
+        costs = [1 + len(text) // 4 for text in texts]
+        _check_tokens(call, sum(costs))
+        vectors = await call.compute(runner, texts, costs)
+    call.serving.metrics.embed_success.add(len(inputs.values))
+    return vectors
+
+
+async def embed_tokens(call: Call, inputs: Inputs, reading: Reading) -> list[Vectors]:
+    """The vectors (tokens, hidden_size) of the tokens of each input."""
+    call.models.the_transformer()
+    encoder = call.models.encoder_with(reading.prompt)
+    assert isinstance(encoder, FolderEncoder)
+    check_count(call, len(inputs.values), "inputs")
+    ids = await tokenise(call, encoder, inputs.values, reading)
+    runner = call.models.runner(TokenRunner, encoder)
+    vectors: list[Vectors] = await call.compute(runner, ids, [len(sequence) for sequence in ids])
+    return vectors
+
+
+async def score(call: Call, pairs: Sequence[tuple[str, str]], model: str | None = None) -> Any:
+    """The scores (n, labels) of text pairs, the same as the re-ranker's `score` gives."""
+    reranker = call.models.the_reranker(model)
+    check_count(call, len(pairs), "texts")
+    call.serving.metrics.predict_count.add(len(pairs))
+    began = time.monotonic()
+    n_characters = sum(len(first) + len(second) for first, second in pairs)
+    ids, types, n_cut = await apart(n_characters, lambda: reranker.tokenise(pairs))
+    call.tokenise_seconds += time.monotonic() - began
+    costs = [len(sequence) for sequence in ids]
+    _check_tokens(call, sum(costs))
+    _note_cut(call, n_cut)
+    runner = call.models.runner(PairRunner, reranker)
+    scores = await call.compute(runner, list(zip(ids, types, strict=True)), costs)
+    call.serving.metrics.predict_success.add(len(pairs))
+    return scores
+
+
+async def tokenise(
+    call: Call, encoder: FolderEncoder, inputs: Sequence[str | TokenIds], reading: Reading
+) -> list[Ids]:
+    """The token sequences of the inputs, within the limits."""
+    began = time.monotonic()
+    pieces = await apart(sum(map(len, inputs)), lambda: reading.pieces(encoder, inputs))
+    call.tokenise_seconds += time.monotonic() - began
+    _check_tokens(call, len(pieces.flat))
+    _note_cut(call, pieces.n_truncated)
+    return pieces.ids
+
+
+def _check_tokens(call: Call, n_tokens: int) -> None:
+    call.n_tokens += n_tokens
+    limit = call.serving.limits.max_request_tokens
+    if call.n_tokens > limit:
+        raise Refusal(
+            "too_large",
+            f"the inputs have {call.n_tokens:,} tokens, over the limit max_request_tokens={limit:,}; send "
+            "them in several requests",
+        )
+
+
+def _note_cut(call: Call, n_cut: int) -> None:
+    if n_cut:
+        call.n_truncated += n_cut
+        call.serving.metrics.truncated.add(n_cut)
+
+
+def _checked_ids(ids: str | TokenIds, n_vocabulary: int) -> Ids:
+    if isinstance(ids, str) or max(ids) >= n_vocabulary:
+        given = "a text among token ids" if isinstance(ids, str) else f"token {max(ids)}"
+        raise InvalidInput(
+            f"{given} was given, and this model's vocabulary has {n_vocabulary:,} tokens; send texts, or "
+            "the ids of /tokenize (LangChain: check_embedding_ctx_length=False)"
+        )
+    return np.array(ids, np.int32)
+
+
+def _only_texts(call: Call, inputs: Sequence[str | TokenIds]) -> list[str]:
+    if not all(isinstance(text, str) for text in inputs):
+        call.models.the_transformer()  # says that there are no tokens
+    return [text for text in inputs if isinstance(text, str)]

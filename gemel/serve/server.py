@@ -1,0 +1,127 @@
+"""The process: listening, stopping without losing a request, loading models anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+import warnings
+from socket import socket
+from types import FrameType
+
+import uvicorn
+
+from gemel.errors import GemelError, InvalidInput, UnknownWordsWarning
+from gemel.serve.app import make_app
+from gemel.serve.calls import Serving
+from gemel.serve.keys import Keys
+from gemel.serve.logs import log, set_up
+from gemel.serve.models import Shelf, load_models
+from gemel.serve.protocol import PatientProtocol
+from gemel.serve.settings import ServeSettings
+
+SWITCH_SECONDS = 0.0005  # how long the interpreter may keep the batcher's thread waiting; 5 ms by default
+IDLE_GRACE_SECONDS = 1.0  # in which idle connections may send one more request while the server stops
+BACKLOG = 2_048
+
+
+class GracefulServer(uvicorn.Server):
+    """uvicorn, which on SIGTERM answers what it has accepted, and on SIGHUP loads the models anew."""
+
+    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
+        super().__init__(config)
+        self._serving = serving
+        self._reloading: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Begin to listen, and to heed SIGHUP."""
+        await super().startup(sockets)
+        if hasattr(signal, "SIGHUP") and self.started:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+        log("ready", host=self.config.host, port=self.port, model=self._serving.shelf.current.name)
+
+    @property
+    def port(self) -> int:
+        """The port that the server listens on, also where it was told to choose one."""
+        for server in self.servers:
+            for listening in server.sockets:
+                return int(listening.getsockname()[1])
+        return self.config.port
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal begins to stop; a second one does not wait."""
+        self._serving.is_draining = True
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """No new connections; those that there are get their answers, and are told to close."""
+        serving = self._serving
+        serving.is_draining = True
+        log("stopping", requests=serving.n_requests)
+        for server in self.servers:
+            server.close()
+        began = time.monotonic()
+        while self.server_state.connections and not self.force_exit:
+            waited = time.monotonic() - began
+            is_idle = serving.n_requests == 0
+            if (is_idle and waited > IDLE_GRACE_SECONDS) or waited > serving.settings.drain_seconds:
+                break
+            await asyncio.sleep(0.01)
+        await super().shutdown(sockets)
+        log("stopped", abandoned=serving.n_requests)
+
+    def _reload(self) -> None:
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.ensure_future(self._load_anew())
+
+    async def _load_anew(self) -> None:
+        before = self._serving.shelf.current.encoder.fingerprint
+        try:
+            models = await asyncio.get_running_loop().run_in_executor(None, self._serving.shelf.reload)
+        except (GemelError, OSError) as error:
+            log("reload failed", level=logging.ERROR, failure=error, message=str(error))
+            return
+        after = models.encoder.fingerprint
+        log("reloaded", model=models.name, fingerprint=after, changed=before != after)
+
+
+def serve(settings: ServeSettings, keys: Keys, *, log_level: str = "info") -> None:
+    """Load the models and answer requests until a signal says to stop."""
+    if not settings.is_local and not len(keys) and not settings.allows_anyone:
+        raise InvalidInput(
+            f"host={settings.host!r} lets other machines in and there is no key; give --key-file or the "
+            "environment variable GEMEL_API_KEYS, or say --allow-anyone"
+        )
+    set_up(log_level)
+    warnings.simplefilter("ignore", UnknownWordsWarning)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    models = load_models(settings.models)
+    serving = Serving(settings, Shelf(models, settings.models), keys)
+    server = GracefulServer(_config(settings, serving), serving)
+    try:
+        server.run()
+    finally:
+        serving.batcher.close()
+    if not server.started:
+        raise InvalidInput(f"port {settings.port} of {settings.host} is taken; give another --port")
+
+
+def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
+    PatientProtocol.head_timeout_seconds = settings.limits.body_timeout_seconds
+    return uvicorn.Config(
+        make_app(serving),
+        host=settings.host,
+        port=settings.port,
+        http=PatientProtocol,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=1,  # what comes after drain_seconds
+    )

@@ -1,0 +1,93 @@
+"""Scores and classes over HTTP are those of the models; what is not loaded says how to load it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from serve.made import LABELS, TinyModels
+from serving_process import RunningServer
+from stand_ins import sentences
+
+QUERY, DOCUMENTS = "the man runs", sentences(30, seed=4, max_words=12)
+
+
+@pytest.fixture(scope="module")
+def bare_server(tiny_bert: Path) -> Iterator[RunningServer]:
+    """A server with an encoder only."""
+    running = RunningServer("--model", str(tiny_bert))
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_documents_come_in_the_order_of_the_rerankers_scores(
+    server: RunningServer, tiny_models: TinyModels, path: str
+) -> None:
+    scores = tiny_models.reranker().score([(QUERY, document) for document in DOCUMENTS])
+    order = np.argsort(-scores, kind="stable")
+    request = {"model": "tiny-reranker", "query": QUERY, "documents": DOCUMENTS}
+    answer = server.post(path, request).json()
+    assert [entry["index"] for entry in answer["results"]] == order.tolist()
+    found = np.array([entry["relevance_score"] for entry in answer["results"]], np.float32)
+    assert found.tobytes() == scores[order].tobytes()
+    best = server.post(path, {**request, "top_n": 3, "return_documents": True}).json()["results"]
+    assert [entry["document"]["text"] for entry in best] == [DOCUMENTS[row] for row in order[:3]]
+
+
+def test_tei_reranks_with_texts_and_raw_scores(server: RunningServer, tiny_models: TinyModels) -> None:
+    scores = tiny_models.reranker().score([(QUERY, document) for document in DOCUMENTS])
+    request = {"query": QUERY, "texts": DOCUMENTS, "return_text": True}
+    answer = server.post("/rerank", request).json()
+    assert [entry["index"] for entry in answer] == np.argsort(-scores, kind="stable").tolist()
+    assert all(entry["text"] == DOCUMENTS[entry["index"]] for entry in answer)
+    raw = server.post("/rerank", {**request, "raw_scores": True}).json()
+    logits = {entry["index"]: entry["score"] for entry in raw}
+    expected = np.log(scores.astype(float)) - np.log1p(-scores.astype(float))
+    np.testing.assert_allclose([logits[row] for row in range(len(DOCUMENTS))], expected, rtol=1e-4)
+
+
+def test_documents_may_be_objects_with_a_text(server: RunningServer) -> None:
+    plain = server.post("/v1/rerank", {"query": QUERY, "documents": DOCUMENTS[:3]}).json()["results"]
+    objects = [{"text": document} for document in DOCUMENTS[:3]]
+    assert server.post("/v1/rerank", {"query": QUERY, "documents": objects}).json()["results"] == plain
+
+
+def test_classes_are_those_of_the_models_own_classifier(
+    server: RunningServer, tiny_models: TinyModels
+) -> None:
+    pairs = list(zip(DOCUMENTS[:10], DOCUMENTS[10:20], strict=True))
+    expected = tiny_models.classifier().probabilities(pairs)
+    answer = server.post("/v1/classify", {"pairs": pairs}).json()
+    shares = [[entry["scores"][label] for label in LABELS] for entry in answer["data"]]
+    assert np.array(shares, np.float32).tobytes() == expected.tobytes()
+    assert [entry["label"] for entry in answer["data"]] == [LABELS[best] for best in expected.argmax(axis=1)]
+    predicted = server.post("/predict", {"inputs": pairs}).json()
+    assert [of_pair[0]["label"] for of_pair in predicted] == [entry["label"] for entry in answer["data"]]
+    alone = server.post("/predict", {"inputs": pairs[0]}).json()
+    assert [entry["label"] for entry in alone] == [entry["label"] for entry in predicted[0]]
+
+
+def test_one_text_cannot_be_predicted(server: RunningServer) -> None:
+    refused = server.post("/predict", {"inputs": "a man"})
+    assert refused.status_code == 424
+    assert "send inputs as [a, b]" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "hint"),
+    [
+        ("/rerank", {"query": "a", "texts": ["b"]}, 424, "start the server with --reranker NAME"),
+        ("/v2/rerank", {"query": "a", "documents": ["b"]}, 404, "start the server with --reranker NAME"),
+        ("/v1/classify", {"pairs": [["a", "b"]]}, 404, "start the server with --classifier FOLDER"),
+        ("/predict", {"inputs": ["a", "b"]}, 424, "start the server with --reranker NAME"),
+    ],
+)
+def test_what_is_not_loaded_says_how_to_load_it(
+    bare_server: RunningServer, path: str, body: dict[str, object], status: int, hint: str
+) -> None:
+    refused = bare_server.post(path, body)
+    assert refused.status_code == status
+    assert hint in refused.text
