@@ -15,7 +15,7 @@ from gemel.index.filters import Filter
 # In how many records the terms of a query may be found, besides the rarest, or in which share of many: each
 # costs a microsecond, and "the", in half of all sentences, ranks none of them. On Cranfield fewer rank as
 # well.
-MAX_MATCHES, MAX_SHARE = 4_000, 0.01
+MAX_MATCHES, MAX_SHARE = 2_000, 0.01
 _MAX_TERMS = 200
 _WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
 

@@ -31,7 +31,7 @@ def test_hybrid_beats_dense_and_lexical_on_cranfield(
                 grades_of = data.relevance[query]
                 ranked[row, : len(hits)] = [max(0.0, grades_of.get(str(hit.id), 0.0)) for hit in hits]
             figures[mode] = 100 * float(ndcg(ranked, judged, 10).mean())
-    # 39.9, 35.9 and 42.9 when this was written; SQLite's BM25 and the engine's int8 leave a little play.
+    # 39.9, 36.0 and 43.1 when this was written; SQLite's BM25 and the engine's int8 leave a little play.
     assert figures["hybrid"] > figures["dense"] + 2
     assert figures["hybrid"] > figures["lexical"] + 5
-    assert abs(figures["hybrid"] - 42.9) < 0.6
+    assert abs(figures["hybrid"] - 43.1) < 0.6
