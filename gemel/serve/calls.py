@@ -19,6 +19,9 @@ from gemel.serve.models import Models, Shelf
 from gemel.serve.refusals import ClientGone, Refusal
 from gemel.serve.settings import ServeSettings
 
+# An answer that comes sooner is not worth a task that looks whether the client has gone.
+UNWATCHED_SECONDS = 0.02
+
 
 class Serving:
     """What all requests share."""
@@ -83,9 +86,13 @@ class Call:
         return result
 
     async def _wait(self, job: Job) -> Any:
+        remaining = self.deadline - time.monotonic()
+        await asyncio.wait({job.future}, timeout=min(remaining, UNWATCHED_SECONDS))
+        if job.future.done():
+            return job.future.result()
         gone = asyncio.ensure_future(self._disconnected())
         try:
-            remaining = self.deadline - time.monotonic()
+            remaining = max(0.0, self.deadline - time.monotonic())
             await asyncio.wait({job.future, gone}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import time
@@ -24,6 +25,8 @@ from gemel.serve.settings import ServeSettings
 
 SWITCH_SECONDS = 0.0005  # how long the interpreter may keep the batcher's thread waiting; 5 ms by default
 IDLE_GRACE_SECONDS = 1.0  # in which idle connections may send one more request while the server stops
+ACCEPT_SECONDS = 0.05  # to accept what has connected before the server stops listening
+KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections: who closes first must not be the server
 BACKLOG = 2_048
 
 
@@ -61,8 +64,7 @@ class GracefulServer(uvicorn.Server):
         serving = self._serving
         serving.is_draining = True
         log("stopping", requests=serving.n_requests)
-        for server in self.servers:
-            server.close()
+        await self._stop_listening()
         began = time.monotonic()
         while self.server_state.connections and not self.force_exit:
             waited = time.monotonic() - began
@@ -72,6 +74,16 @@ class GracefulServer(uvicorn.Server):
             await asyncio.sleep(0.01)
         await super().shutdown(sockets)
         log("stopped", abandoned=serving.n_requests)
+
+    async def _stop_listening(self) -> None:
+        """Accept what has connected already, then close: a connection that waits would be reset."""
+        for server in self.servers:
+            for listening in server.sockets:
+                with socket(fileno=os.dup(listening.fileno())) as same:
+                    same.listen(0)  # whoever comes now is kept at the door, and then told that nobody is here
+        await asyncio.sleep(ACCEPT_SECONDS)
+        for server in self.servers:
+            server.close()
 
     def _reload(self) -> None:
         if self._reloading is None or self._reloading.done():
@@ -110,7 +122,7 @@ def serve(settings: ServeSettings, keys: Keys, *, log_level: str = "info") -> No
 
 
 def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
-    PatientProtocol.head_timeout_seconds = settings.limits.body_timeout_seconds
+    PatientProtocol.timeout_seconds = settings.limits.body_timeout_seconds
     return uvicorn.Config(
         make_app(serving),
         host=settings.host,
@@ -123,5 +135,6 @@ def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,  # what comes after drain_seconds
     )
