@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -115,11 +116,11 @@ def _dense(
     def ask(rows: Vectors, n: int) -> list[list[Found]]:
         return collection.search_vectors(rows, n, fingerprint=collection.settings.fingerprint, filter=filter)
 
+    def ask_one(row: int, n: int) -> list[Found]:
+        return ask(vectors[row : row + 1], n)[0]
+
     first = ask(vectors, depth) if len(vectors) else []
-    return [
-        _documents(found, depth, lambda n, row=row: ask(vectors[row : row + 1], n)[0])  # type: ignore[misc]
-        for row, found in enumerate(first)
-    ]
+    return [_documents(found, depth, partial(ask_one, row)) for row, found in enumerate(first)]
 
 
 def _lexical(
@@ -128,10 +129,7 @@ def _lexical(
     def ask(query: str, n: int) -> list[Found]:
         return collection.lexical(query, n, filter=filter, tokenizer=_tokenizer(collection, query))
 
-    return [
-        _documents(ask(query, depth), depth, lambda n, query=query: ask(query, n))  # type: ignore[misc]
-        for query in queries
-    ]
+    return [_documents(ask(query, depth), depth, partial(ask, query)) for query in queries]
 
 
 def _tokenizer(collection: Collection, query: str) -> str | None:

@@ -9,9 +9,12 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from stand_ins import sentences
 from terminals import GEMEL, lines_of, on_a_terminal, run
@@ -202,6 +205,27 @@ def test_wrong_input_is_told_in_one_line(made: Path, table: Path, tmp_path: Path
         assert "Traceback" not in errors
         if code == 1:
             assert errors.count("\n") == 1
+    with Collection.open(made) as opened:
+        assert len(opened) == 3
+
+
+def test_rows_that_a_collection_cannot_keep_are_named(made: Path, tmp_path: Path) -> None:
+    everything = ("--id-column", "id", "--metadata", "*")
+    wrong = {
+        '{"id": 1.5, "text": "a"}': "the id is of type float; expected string or integer",
+        '{"id": null, "text": "a"}': "the id is null",
+        '{"id": 1, "text": 7}': "the text is of type int",
+        '{"id": 99999999999999999999, "text": "a"}': "has more than 64 bits",
+        '{"id": 1, "text": "a", "x": NaN}': "is not JSON",
+        '{"id": 1, "text": "a", "_passage": 1}': "'_passage', which is kept for passages",
+    }
+    for line, message in wrong.items():
+        done = run("index", "add", made, "-", "--input-format", "jsonl", *everything, stdin=line, check=1)
+        assert message in done.stderr, (line, done.stderr)
+    days = pyarrow.table({"id": [1], "text": ["a"], "day": [date(2020, 1, 1)]})
+    pyarrow.parquet.write_table(days, tmp_path / "days.parquet")
+    done = run("index", "add", made, tmp_path / "days.parquet", *everything, check=1)
+    assert "is not JSON (Object of type date" in done.stderr
     with Collection.open(made) as opened:
         assert len(opened) == 3
 
