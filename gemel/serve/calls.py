@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive
@@ -70,7 +70,6 @@ class Call:
     tokenise_seconds: float = 0.0
     queue_seconds: float = 0.0
     compute_seconds: float = 0.0
-    headers: dict[str, str] = field(default_factory=dict)
 
     async def compute(self, runner: Runner, items: Sequence[Any], costs: Sequence[int]) -> Any:
         """The results of the items, by way of the queue; abandoned when the client or the time has gone."""

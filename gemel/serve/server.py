@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import warnings
-from socket import socket
+from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from types import FrameType
 
 import uvicorn
@@ -110,15 +110,29 @@ def serve(settings: ServeSettings, keys: Keys, *, log_level: str = "info") -> No
     set_up(log_level)
     warnings.simplefilter("ignore", UnknownWordsWarning)
     sys.setswitchinterval(SWITCH_SECONDS)
+    bound = _bound_socket(settings)
     models = load_models(settings.models)
     serving = Serving(settings, Shelf(models, settings.models), keys)
     server = GracefulServer(_config(settings, serving), serving)
     try:
-        server.run()
+        server.run(sockets=[bound])
     finally:
         serving.batcher.close()
-    if not server.started:
-        raise InvalidInput(f"port {settings.port} of {settings.host} is taken; give another --port")
+
+
+def _bound_socket(settings: ServeSettings) -> socket:
+    """The server's address, taken before the models are loaded; nobody is let in yet."""
+    bound = socket(AF_INET6 if ":" in settings.host else AF_INET)
+    try:
+        bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        raise InvalidInput(
+            f"port {settings.port} of {settings.host!r} cannot be listened on ({error.strerror or error}); "
+            "give another --port or --host"
+        ) from None
+    return bound
 
 
 def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
