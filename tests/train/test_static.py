@@ -26,7 +26,7 @@ def test_a_tuned_table_agrees_better_with_its_teacher(tiny_bert: Path) -> None:
     assert (made.n_read, made.n_tuned) == (400, 380)
     assert made.agreement is not None
     before, after = made.agreement
-    assert after > before + 0.1
+    assert after > before + 0.05
 
 
 def test_an_untuned_table_is_the_weighted_vectors_of_lone_tokens(tiny_bert: Path) -> None:
