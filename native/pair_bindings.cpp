@@ -97,7 +97,7 @@ void bind_pairs(nb::module_& m) {
         .def(
             "__init__",
             [](BestPairs* self, size_t limit, float at_least) {
-                if (limit < 1) throw std::invalid_argument("limit must be positive");
+                if (limit < 1 || limit >= size_t(most_rows)) throw std::invalid_argument("limit must be positive and below 2^32");
                 new (self) BestPairs(limit, at_least);
             },
             nb::arg("limit"), nb::arg("at_least"))

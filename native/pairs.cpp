@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace gemel {
 namespace {
@@ -30,16 +31,27 @@ uint32_t descending(float score) {
     return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
 }
 
-// By score alone, eleven bits at a time from the lowest; what was equal stays in its order.
-void sort_by_score(std::vector<Pair>& pairs) {
-    std::vector<Pair> sorted(pairs.size());
-    for (int shift = 0; shift < 33; shift += 11) {
-        std::vector<size_t> at(2049, 0);
-        for (const Pair& pair : pairs) ++at[((descending(pair.score) >> shift) & 2047) + 1];
-        for (size_t i = 1; i < at.size(); ++i) at[i] += at[i - 1];
-        for (const Pair& pair : pairs) sorted[at[(descending(pair.score) >> shift) & 2047]++] = pair;
-        pairs.swap(sorted);
+// The pairs by score alone, best first. What is sorted, eleven bits at a time from the lowest, is a number for the
+// score with the place of the pair: half of what a pair takes, and near enough to stay in the cache.
+std::vector<Pair> by_score(const std::vector<Pair>& pairs) {
+    constexpr int bits = 11, buckets = 1 << bits, n_passes = 3;
+    std::vector<uint64_t> keys(pairs.size()), sorted(pairs.size());
+    std::vector<size_t> at(size_t(n_passes) * buckets, 0);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+        const uint32_t key = descending(pairs[i].score);
+        keys[i] = uint64_t(key) << 32 | i;
+        for (int pass = 0; pass < n_passes; ++pass) ++at[size_t(pass * buckets) + (key >> (pass * bits) & (buckets - 1))];
     }
+    for (int pass = 0; pass < n_passes; ++pass) {
+        size_t* const own = at.data() + pass * buckets;
+        size_t before = 0;
+        for (int b = 0; b < buckets; ++b) before += std::exchange(own[b], before);
+        for (const uint64_t key : keys) sorted[own[key >> (32 + pass * bits) & (buckets - 1)]++] = key;
+        keys.swap(sorted);
+    }
+    std::vector<Pair> ordered(pairs.size());
+    for (size_t i = 0; i < keys.size(); ++i) ordered[i] = pairs[size_t(uint32_t(keys[i]))];
+    return ordered;
 }
 
 bool is_earlier(const Pair& a, const Pair& b) { return a.first != b.first ? a.first < b.first : a.second < b.second; }
@@ -73,8 +85,7 @@ void BestPairs::cut() {
 std::vector<Pair> BestPairs::sorted() {
     const std::lock_guard<std::mutex> guard(lock);
     cut();
-    std::vector<Pair> ordered = pairs;
-    sort_by_score(ordered);
+    std::vector<Pair> ordered = by_score(pairs);
     for (auto equal = ordered.begin(); equal != ordered.end();) {
         const auto end = std::find_if(equal, ordered.end(), [=](const Pair& pair) { return pair.score != equal->score; });
         std::sort(equal, end, is_earlier);
