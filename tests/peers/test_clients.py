@@ -49,7 +49,7 @@ def server(models: TinyModels) -> Iterator[RunningServer]:
 
 
 def bin_of_clients() -> Path:
-    place = Path(os.environ.get("GEMEL_CLIENTS", ".venv-clients")) / "bin"
+    place = Path(os.environ.get("GEMEL_CLIENTS", ".venv-clients")).resolve() / "bin"
     assert (place / "python").exists(), f"{place}/python is missing: `make test-extras` makes it"
     return place
 
