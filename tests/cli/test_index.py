@@ -102,7 +102,9 @@ def test_what_is_exported_is_imported_without_encoding(
     assert (line["new"], line["encoded"]) == (3, 0)
     query = ("-k", 3, "--json")
     assert lines_of("search", tmp_path / "again", "dog", *query) == lines_of("search", made, "dog", *query)
-    assert "exists already" in run("index", "export", made, file, check=1).stderr
+    assert "exists already; name another file, or replace it with --overwrite" in (
+        run("index", "export", made, file, check=1).stderr
+    )
 
 
 def test_compaction_gives_room_back(tmp_path: Path, tiny_bert: Path) -> None:
