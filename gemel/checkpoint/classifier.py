@@ -17,14 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.checkpoint import fields
-from gemel.checkpoint.folder import existing_folder, read_encoder_folder
+from gemel.checkpoint.folder import CLASSIFIER_FILE, existing_folder, read_encoder_folder
 from gemel.checkpoint.saving import whole_folder, write_json, write_tensors
 from gemel.checkpoint.static import is_static_folder
 from gemel.checkpoint.weights import WeightFile, check_shapes
 from gemel.errors import InvalidModel, ModelNotFound
 from gemel.version import VERSION
 
-CLASSIFIER_FILE = "classifier.json"
 HEAD_FILE = "head.safetensors"
 ENCODER_FOLDER = "encoder"
 KIND = "few-shot"

@@ -18,6 +18,7 @@ from gemel.errors import InvalidModel, ModelNotFound
 
 UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
+CLASSIFIER_FILE = "classifier.json"  # in the folder of a text classifier
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 # Architectures whose tokenizer can be made of vocab.txt alone.
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
@@ -111,6 +112,8 @@ def read_encoder_folder(folder: str | Path) -> ModelFolder:
     folder = existing_folder(folder)
     if (folder / "modules.json").is_file():
         return _read_modules(folder)
+    if (folder / CLASSIFIER_FILE).is_file():
+        raise InvalidModel(f"{folder} is a text classifier, not an encoder: use load_classifier")
     config = read_json(folder / "config.json", required_by="a transformer")
     if classifier := _classifier(config, folder):
         raise InvalidModel(f"{folder} is a cross-encoder ({classifier}): use load_reranker")

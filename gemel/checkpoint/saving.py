@@ -124,7 +124,9 @@ def check_free(target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not overwrite:
-        raise InvalidInput(f"{target} exists already: choose another name, or pass overwrite=True")
+        raise InvalidInput(
+            f"{target} exists already: choose another name, or replace it with --overwrite (overwrite=True)"
+        )
     if not any((target / mark).is_file() for mark in OWN_MARKS):
         raise InvalidInput(f"{target} is not a model folder and holds other things; name another")
 

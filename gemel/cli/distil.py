@@ -56,9 +56,11 @@ def command(model: str, output: str, **choices: Any) -> None:
         raise click.UsageError("say what to distil to: --static is what there is")
     if choices["tune"] and choices["corpus"] is None:
         raise click.UsageError("--tune needs sentences to tune on: name a file with --corpus")
+    from gemel.checkpoint import check_free
     from gemel.loading import load_encoder
     from gemel.train.static import StaticConfig, distil_static
 
+    check_free(Path(output).expanduser(), choices["overwrite"])  # now, and not after the work
     began = time.perf_counter()
     tunes = choices["corpus"] is not None and choices["tune"] is not False
     config = StaticConfig(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gemel.errors import InvalidInput
@@ -53,7 +56,7 @@ def documents_of(texts: Iterable[TextSource], numbers: set[str]) -> Iterator[Rec
     for source in texts:
         for (id_, text), others in source.rows():
             kept = {
-                name: _read(value, name, source) if name in numbers else value
+                name: _read(value, name, source) if name in numbers else _plain(value, name, source)
                 for name, value in others.items()
             }
             if source.id_column is not None:
@@ -74,3 +77,15 @@ def _read(value: Any, name: str, source: TextSource) -> int | float | None:
     if number is None:
         raise InvalidInput(f"{source.name}: the column {name!r} holds {value!r}; expected a number")
     return int(number) if number.is_integer() and "." not in str(value) else number
+
+
+def _plain(value: Any, name: str, source: TextSource) -> Any:
+    """A value as a collection can keep it: days and times as ISO 8601, which sorts as they do."""
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes | Decimal | timedelta) or (isinstance(value, float) and not isfinite(value)):
+        raise InvalidInput(
+            f"{source.name}: the column {name!r} holds {value!r}; expected what JSON can hold: name other "
+            "columns with --metadata"
+        )
+    return value

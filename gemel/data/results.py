@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -190,10 +191,23 @@ class OutputFile:
 
 
 def _json_lines(columns: Sequence[str], rows: Iterable[Values]) -> str:
-    return "".join(
-        json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str) + "\n"
-        for row in rows
-    )
+    return "".join(_json_line(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
+
+
+def _json_line(row: dict[str, Any]) -> str:
+    try:
+        return json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:  # NaN and infinity, which Python alone would write and read as JSON
+        return json.dumps(_without_nan(row), ensure_ascii=False, default=str, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with null in place of what is no number."""
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _csv_lines(columns: Sequence[str], rows: Iterable[Values]) -> str:

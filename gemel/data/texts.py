@@ -38,7 +38,7 @@ class TextSource:
     column: str = "text"
     id_column: str | None = None
     label: str | None = None  # what messages call it, where that is not its path
-    other_columns: tuple[str, ...] | None = ()  # that `rows` gives beside each text; None for all
+    other_columns: tuple[str, ...] | None = ()  # that `rows` gives beside each text; None for all others
 
     @property
     def name(self) -> str:
@@ -109,11 +109,12 @@ class TextSource:
             self._check_columns(table.columns, self.name)
             self._check_others(table.columns)
         wanted = [self.column] if self.id_column is None else [self.column, self.id_column]
-        for number, row in table.rows(None if self.other_columns is None else [*wanted, *self.other_columns]):
+        asked = self.other_columns
+        for number, row in table.rows(None if asked is None else list(dict.fromkeys([*wanted, *asked]))):
             if table.columns is None:
                 self._check_columns(list(row), table.place(number))
-            kept = row if self.other_columns is None else self.other_columns
-            others = {name: row[name] for name in kept if name in row and name not in wanted}
+            kept = [name for name in row if name not in wanted] if asked is None else asked
+            others = {name: row[name] for name in kept if name in row}
             yield number, None if self.id_column is None else row[self.id_column], row[self.column], others
 
     def _check_columns(self, columns: Sequence[str], where: str) -> None:

@@ -42,7 +42,9 @@ class Export:
         """Write the file, which appears whole or not at all; how many records it has."""
         kind = _checked_kind(path)
         if path.exists() and not overwrite:
-            raise InvalidInput(f"{path} exists already; name another file, or pass overwrite=True")
+            raise InvalidInput(
+                f"{path} exists already; name another file, or replace it with --overwrite (overwrite=True)"
+            )
         draft = path.with_name(f".{path.name}.unfinished")
         try:
             with draft.open("wb") as file:

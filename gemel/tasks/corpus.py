@@ -12,9 +12,14 @@ from gemel.contracts import Encoder, Vectors, checked_texts
 from gemel.data.stored_vectors import StoredVectors, open_vectors
 from gemel.data.texts import Id, TextSource
 from gemel.errors import InvalidInput, ModelMismatch
+from gemel.similarity import pairwise
 from gemel.similarity.packed import OnProgress
 
 WINDOW_TEXTS = 8_192
+SAMPLED_TEXTS = 15  # encoded again, to see whether stored vectors are theirs
+LEAST_AGREEMENT = (
+    0.9  # the median cosine of both; int8 against float32 has 0.99, other models or rows hardly 0.5
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,8 @@ def read_corpus(
             f"{os.fspath(vectors)} holds vectors of {stored.vectors.shape[1]} dimensions, and those of this "
             f"model have {encoder.dim}; name the model that made them, or encode {source.name} again"
         )
+    if encoder is not None:
+        _check_made_by(encoder, stored.vectors, texts, source, os.fspath(vectors))
     return Corpus(texts, ids, stored.vectors, source.name, fingerprint)
 
 
@@ -131,3 +138,20 @@ def _check_belongs(stored: StoredVectors, ids: Sequence[Id], source: TextSource,
                 f"row {row:,} has the id {theirs!r} in {vectors} and {ours!r} in {source.name}; expected the "
                 "same ids in the same order: name the id column, or encode this very file with gemel encode"
             )
+
+
+def _check_made_by(
+    encoder: Encoder, stored: Vectors, texts: Sequence[str], source: TextSource, vectors: str
+) -> None:
+    """Refuse vectors that this model does not make of these texts, by a sample of them."""
+    rows = np.unique(np.linspace(0, len(texts) - 1, SAMPLED_TEXTS).round().astype(np.int64))
+    theirs = np.asarray(stored[rows], np.float32)
+    rows, theirs = rows[theirs.any(axis=1)], theirs[theirs.any(axis=1)]
+    if not len(rows) or not np.isfinite(theirs).all():  # which whoever compares them tells by row
+        return
+    agreement = float(np.median(pairwise(encoder.encode([texts[row] for row in rows]), theirs)))
+    if agreement < LEAST_AGREEMENT:
+        raise ModelMismatch(
+            f"{vectors} holds other vectors than this model makes of {source.name} (a median cosine of "
+            f"{agreement:.2f} in a sample); name the model that made them, or encode {source.name} again"
+        )

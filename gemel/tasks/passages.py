@@ -26,8 +26,9 @@ WINDOW_DOCUMENTS = 2_048  # cut, encoded and committed at a time
 _PROBED = 64  # passages of a longer, earlier text that are looked for at a time
 
 # Where a sentence ends: after its full stop and closing quotes, before white space; or at an empty line.
-# Chinese and Japanese leave no space.
-_SENTENCE_END = re.compile(r"[.!?…]+[\"')\]”’»]*\s+|\n\s*\n\s*|[。！？]+[」』”]*\s*")
+# Chinese and Japanese leave no space. A run of stops is looked at from its first one only: from each of them,
+# a dotted line without a blank behind it would take the square of its length.
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"')\]”’»]*\s+|\n\s*\n\s*|[。！？]+[」』”]*\s*")
 _WORD_END = re.compile(r"\s+")
 
 

@@ -140,6 +140,8 @@ def test_what_was_learnt_is_saved_and_used(tiny_bert: Path, examples: Path, tmp_
         classifier.predict_proba(TEXTS).max(axis=1).tolist(), abs=1e-6
     )
     assert (tmp_path / "c" / "encoder").is_dir()  # a path would mean nothing elsewhere
+    with pytest.raises(InvalidModel, match="is a text classifier, not an encoder"):
+        call("classify", "--labels", "dog,cat", "-m", tmp_path / "c", "a dog")
     with pytest.raises(InvalidInput, match="exists already"):
         call("classify", "--fit", examples, "-m", tiny_bert, "-o", tmp_path / "c")
     call("classify", "--fit", examples, "-m", tiny_bert, "-o", tmp_path / "c", "--overwrite", "--cost", "2")

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
@@ -102,7 +102,9 @@ def test_what_is_exported_is_imported_without_encoding(
     assert (line["new"], line["encoded"]) == (3, 0)
     query = ("-k", 3, "--json")
     assert lines_of("search", tmp_path / "again", "dog", *query) == lines_of("search", made, "dog", *query)
-    assert "exists already" in run("index", "export", made, file, check=1).stderr
+    assert "exists already; name another file, or replace it with --overwrite" in (
+        run("index", "export", made, file, check=1).stderr
+    )
 
 
 def test_compaction_gives_room_back(tmp_path: Path, tiny_bert: Path) -> None:
@@ -209,6 +211,17 @@ def test_wrong_input_is_told_in_one_line(made: Path, table: Path, tmp_path: Path
         assert len(opened) == 3
 
 
+def test_days_and_times_are_kept_as_texts_that_sort_as_they_do(made: Path, tmp_path: Path) -> None:
+    days = [date(2020, 1, 31), date(2020, 2, 1), None]
+    times = [datetime(2020, 1, 31, 23, 59), None, datetime(2021, 1, 1)]
+    columns = {"id": [11, 12, 13], "text": ["a", "b", "c"], "day": days, "time": times}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "days.parquet")
+    run("index", "add", made, tmp_path / "days.parquet", "--id-column", "id", "--metadata", "*")
+    with Collection.open(made) as opened:
+        assert [record.id for record in opened.records('day >= "2020-02-01"')] == [12]
+        assert [record.id for record in opened.records('time < "2020-12-31"')] == [11]
+
+
 def test_rows_that_a_collection_cannot_keep_are_named(made: Path, tmp_path: Path) -> None:
     everything = ("--id-column", "id", "--metadata", "*")
     wrong = {
@@ -216,16 +229,16 @@ def test_rows_that_a_collection_cannot_keep_are_named(made: Path, tmp_path: Path
         '{"id": null, "text": "a"}': "the id is null",
         '{"id": 1, "text": 7}': "the text is of type int",
         '{"id": 99999999999999999999, "text": "a"}': "has more than 64 bits",
-        '{"id": 1, "text": "a", "x": NaN}': "is not JSON",
+        '{"id": 1, "text": "a", "x": NaN}': "the column 'x' holds nan; expected what JSON can hold",
         '{"id": 1, "text": "a", "_passage": 1}': "'_passage', which is kept for passages",
     }
     for line, message in wrong.items():
         done = run("index", "add", made, "-", "--input-format", "jsonl", *everything, stdin=line, check=1)
         assert message in done.stderr, (line, done.stderr)
-    days = pyarrow.table({"id": [1], "text": ["a"], "day": [date(2020, 1, 1)]})
-    pyarrow.parquet.write_table(days, tmp_path / "days.parquet")
-    done = run("index", "add", made, tmp_path / "days.parquet", *everything, check=1)
-    assert "is not JSON (Object of type date" in done.stderr
+    unkept = pyarrow.table({"id": [1], "text": ["a"], "picture": [b"png"]})
+    pyarrow.parquet.write_table(unkept, tmp_path / "unkept.parquet")
+    done = run("index", "add", made, tmp_path / "unkept.parquet", *everything, check=1)
+    assert "unkept.parquet: the column 'picture' holds b'png'; expected what JSON can hold" in done.stderr
     with Collection.open(made) as opened:
         assert len(opened) == 3
 

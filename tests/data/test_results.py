@@ -42,6 +42,14 @@ def test_json_lines_are_read_back_as_they_were(tmp_path: Path) -> None:
     assert list(json.loads(lines[0])) == list(COLUMNS)
 
 
+def test_json_lines_hold_null_for_what_is_no_number(tmp_path: Path) -> None:
+    nan, infinity = float("nan"), float("inf")
+    lines = save(tmp_path / "out.jsonl", [(0, "a", nan), (1, "b", [infinity, {"x": -infinity}])])
+    assert lines.read_text() == (
+        '{"id": 0, "text": "a", "score": null}\n{"id": 1, "text": "b", "score": [null, {"x": null}]}\n'
+    )
+
+
 def test_parquet_is_read_back_as_it_was(tmp_path: Path) -> None:
     table = pyarrow.parquet.read_table(save(tmp_path / "out.parquet"))
     assert [tuple(row.values()) for row in table.to_pylist()] == ROWS

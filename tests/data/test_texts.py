@@ -370,6 +370,7 @@ def rows(path: Path, *names: str, everything: bool = False, **options: str) -> l
 def test_other_columns_come_with_their_texts(tmp_path: Path) -> None:
     path = save(tmp_path / "a.csv", b"key,text,year,lang\nx,one,2019,en\ny,two,,de\n")
     assert rows(path, "year", id_column="key") == [("x", "one", {"year": "2019"}), ("y", "two", {"year": ""})]
+    assert rows(path, "key", "lang", id_column="key")[0] == ("x", "one", {"key": "x", "lang": "en"})
     assert rows(path, everything=True, id_column="key")[0][2] == {"year": "2019", "lang": "en"}
     assert rows(path)[1] == (1, "two", {})
     path = save(tmp_path / "a.jsonl", b'{"text": "one", "year": 2019}\n{"text": "two"}\n"three"\n')

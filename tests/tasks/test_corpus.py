@@ -82,6 +82,19 @@ def test_vectors_of_another_width_are_refused(tmp_path: Path) -> None:
         read_corpus(save(tmp_path / "in.jsonl"), HashEncoder(), vectors=tmp_path / "v.npy")
 
 
+def test_vectors_that_the_model_does_not_make_of_these_texts_are_refused(tmp_path: Path) -> None:
+    texts = [f"text {n}" for n in range(40)]
+    source, encoder = TextSource(save(tmp_path / "in.jsonl", texts).path), HashEncoder()
+    right = encoder.encode(texts)
+    right[3] = 0  # as a text without known words has
+    np.save(tmp_path / "right.npy", right)
+    read_corpus(source, encoder, vectors=tmp_path / "right.npy")
+    for name, wrong in (("rows", right[::-1]), ("model", right[:, ::-1])):
+        np.save(tmp_path / f"{name}.npy", wrong)
+        with pytest.raises(ModelMismatch, match=rf"{name}\.npy holds other vectors than this model makes of"):
+            read_corpus(source, encoder, vectors=tmp_path / f"{name}.npy")
+
+
 @pytest.mark.parametrize("name", ["v.npy", "v.npz", "v.parquet", "v.csv"])
 def test_a_file_that_holds_no_vectors_is_refused_by_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"nothing of the kind")

@@ -57,6 +57,12 @@ def test_neighbours_share_the_last_sentences_of_the_first() -> None:
     assert cut(text, 8, 2) == ["One two three. Four five. Six seven.", "Six seven. Eight nine ten. Eleven."]
 
 
+def test_a_dotted_line_takes_time_in_proportion_to_its_length() -> None:
+    text = "." * 200_000  # took nine minutes when every dot was tried as the first of the run
+    assert cut(text + " And more.", 8) == [text + " And more."]
+    assert cut(text, 8) == [text]
+
+
 def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
     assert cut("a b c d e f g h i j", 8) == ["a b c d e f g h", "i j"]
     assert cut("中文。" * 20, 8) == ["中文。" * 8, "中文。" * 8, "中文。" * 4]
