@@ -33,7 +33,7 @@ ERRORS: dict[Dialect, dict[str, Any]] = {
     },
     "cohere": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
 }
-ONLY_WITH_A_BODY = {"too_large", "media_type", "slow_body", "overloaded", "empty", "not_loaded", "late"}
+ONLY_WITH_A_BODY = {"too_large", "media_type", "slow_body", "overloaded", "empty", "not_loaded"}
 
 
 def document(routes: Iterable[Route], *, needs_key: bool) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def document(routes: Iterable[Route], *, needs_key: bool) -> dict[str, Any]:
         "info": {
             "title": "gemel",
             "version": VERSION,
-            "description": "Sentence embeddings, similarity and re-ranking.",
+            "description": "Sentence embeddings, similarity, search, clusters, duplicates and re-ranking.",
         },
         "paths": paths,
         "components": {"schemas": {f"Error-{name}": schema for name, schema in ERRORS.items()}},
