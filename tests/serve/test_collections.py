@@ -138,7 +138,7 @@ def test_duplicates_are_the_function_s(keeper: RunningServer, tiny_models: TinyM
     keepers = {dropped["id"]: group["kept"]["id"] for group in answer["data"] for dropped in group["dropped"]}
     assert keepers == {int(row): int(expected.keepers[row]) for row in expected.dropped}
     assert answer["n_kept"] + answer["n_dropped"] == len(TEXTS)
-    assert keepers[len(TEXTS) - 1] == 7  # the same text
+    assert keepers[len(TEXTS) - 1] == keepers.get(7, 7)  # the same text
 
 
 def test_clusters_are_the_function_s_and_lie_on_a_map(keeper: RunningServer, tiny_models: TinyModels) -> None:
