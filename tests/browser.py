@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -23,6 +24,11 @@ FLAGS = (
     "--hide-scrollbars",
     "--no-first-run",
     "--remote-debugging-pipe",
+)
+# Chromium reads commands from 3 and answers on 4.
+ON_THE_PIPE = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
+    "os.execv(sys.argv[3], sys.argv[3:])"
 )
 WAIT_SECONDS = 30.0
 KEYS = {"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36}
@@ -41,12 +47,8 @@ class Browser:
         to_us, from_browser = os.pipe()
         self._process = subprocess.Popen(
             [
-                "/bin/sh",
-                "-c",
-                f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}',
-                program,
-                *FLAGS,
-                f"--user-data-dir={profile}",
+                *(sys.executable, "-c", ON_THE_PIPE, str(to_browser), str(from_browser)),
+                *(program, *FLAGS, f"--user-data-dir={profile}"),
             ],
             pass_fds=(to_browser, from_browser),
             stdout=subprocess.DEVNULL,
@@ -63,6 +65,13 @@ class Browser:
         self.requests: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
@@ -184,9 +193,8 @@ class Browser:
 
     def close(self) -> None:
         """End the browser."""
-        self._session = None
-        self.call("Browser.close")
-        self._process.wait(WAIT_SECONDS)
-        self._reader.join()
         self._out.close()
+        self._process.terminate()
+        self._process.wait(WAIT_SECONDS)
+        self._reader.join(WAIT_SECONDS)
         self._in.close()

@@ -45,7 +45,7 @@ def add_demo(
     shutil.rmtree(draft, ignore_errors=True)
     with Collection.create(draft, encoder, model=model) as collection:
         collection.add(
-            Record(number, text, {"words": len(text.split())}) for number, text in enumerate(sentences, 1)
+            Record(number, text, {"length": len(text.split())}) for number, text in enumerate(sentences, 1)
         )
     draft.rename(library.root / name)
     return name

@@ -1,5 +1,5 @@
 // Pasted sentences: all similarities as a table of colours, and the nearest pairs.
-import { ask, element, emptyState, format, lazily } from "/page/api.js";
+import { ask, colour, element, emptyState, format, lazily } from "/page/api.js";
 
 const MOST = 40;
 const EXAMPLES = [
@@ -41,17 +41,27 @@ const run = lazily(150, async (signal) => {
   );
 });
 
+const channels = (name) => colour(name).match(/[0-9a-f]{2}/gi).map((pair) => parseInt(pair, 16));
+
+// A cell between two colours, its figure black or white: whichever can be read on it.
+function paint(cell, share, from, to) {
+  const mixed = from.map((low, at) => Math.round(low + share * (to[at] - low)));
+  const [red, green, blue] = mixed.map((each) => (each / 255 <= 0.04045 ? each / 255 / 12.92 : ((each / 255 + 0.055) / 1.055) ** 2.4));
+  cell.style.background = `rgb(${mixed.join(" ")})`;
+  cell.style.color = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
+}
+
 function table(texts, scores) {
+  const from = channels("--card"), to = channels("--accent");
   const head = element("tr", {}, element("td"), ...texts.map((text, row) => element("th", { scope: "col", title: text }, String(row + 1))));
   const rows = texts.map((text, i) => {
     const cells = scores[i].map((score, j) => {
       const cell = element("td", { title: `${text}\n${texts[j]}` }, i === j ? "" : score.toFixed(2));
-      const share = Math.round(5 + 95 * Math.min(1, Math.max(0, score)));
-      cell.style.background = i === j ? "var(--line)" : `color-mix(in srgb, var(--accent) ${share}%, var(--card))`;
-      cell.style.color = share > 55 && i !== j ? "var(--accent-ink)" : "var(--ink)";
+      if (i === j) cell.style.background = "var(--line)";
+      else paint(cell, 0.05 + 0.95 * Math.min(1, Math.max(0, score)), from, to);
       return cell;
     });
-    return element("tr", {}, element("th", { scope: "row", title: text }, `${text} ${i + 1}`), ...cells);
+    return element("tr", {}, element("th", { scope: "row", title: text }, `${i + 1}. ${text}`), ...cells);
   });
   return element("table", { class: "heat" }, element("thead", {}, head), element("tbody", {}, ...rows));
 }

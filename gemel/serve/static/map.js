@@ -51,8 +51,30 @@ function draw() {
     }
   }
   pen.globalAlpha = 1;
+  nameClusters(pen);
   if (hovered >= 0) ring(pen, toScreen(data.places[hovered]), radius + 3);
   if (lasso) trace(pen);
+}
+
+// The key words of the largest clusters, where their dots are; one that would cover another is left out.
+function nameClusters(pen) {
+  pen.font = `600 13px ${colour("--sans")}`;
+  pen.textAlign = "center";
+  pen.lineJoin = "round";
+  pen.lineWidth = 4;
+  pen.strokeStyle = colour("--card");
+  pen.fillStyle = colour("--ink");
+  const taken = [];
+  for (const each of data.clusters.slice(0, COLOURS.length)) {
+    if (selection || (chosen !== null && each.cluster !== chosen)) continue;
+    const words = each.key_words.slice(0, 2).join(", ");
+    const [x, y] = toScreen(data.middleOf.get(each.cluster));
+    const half = pen.measureText(words).width / 2 + 4;
+    if (taken.some(([tx, ty, th]) => Math.abs(ty - y) < 18 && Math.abs(tx - x) < th + half)) continue;
+    taken.push([x, y, half]);
+    pen.strokeText(words, x, y);
+    pen.fillText(words, x, y);
+  }
 }
 
 function ring(pen, [x, y], radius) {
@@ -163,6 +185,8 @@ function showLegend() {
   );
 }
 
+const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
+
 function take(found) {
   const rowsOf = new Map();
   found.labels.forEach((label, row) => rowsOf.get(label)?.push(row) ?? rowsOf.set(label, [row]));
@@ -171,6 +195,7 @@ function take(found) {
   data = { ...found, rowsOf: new Map([...rowsOf].sort(([a], [b]) => (a < 0 ? -1 : b < 0 ? 1 : b - a))), clusters: found.data };
   data.extent = 1.08 * Math.max(high[0] - low[0], high[1] - low[1], 1e-6);
   data.centre = [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2];
+  data.middleOf = new Map([...rowsOf].map(([label, rows]) => [label, [0, 1].map((axis) => median(rows.map((row) => found.places[row][axis])))]));
   reset();
   showLegend();
 }

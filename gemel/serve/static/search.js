@@ -65,7 +65,7 @@ function shownHit(hit) {
   }
   if (!hit.explanation) why.append(element("span", {}, `score ${hit.score.toFixed(3)}`));
   if (hit.explanation?.reranked_from) why.append(element("span", {}, `was #${hit.explanation.reranked_from}`));
-  for (const [key, value] of Object.entries(hit.metadata)) why.append(element("span", {}, `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
+  for (const [key, value] of Object.entries(hit.metadata)) why.append(element("i", {}, `${key} = ${typeof value === "string" ? value.slice(0, 60) : JSON.stringify(value)}`));
   const more = () => {
     query.value = hit.text;
     query.focus();
@@ -83,7 +83,7 @@ function marked(hit) {
   const strongest = Math.max(0.05, ...influences.map((each) => each.share));
   for (const each of influences) {
     const depth = each.share / strongest;
-    const tint = each.share < 0.02 ? "" : depth > 0.6 ? "i3" : depth > 0.3 ? "i2" : depth > 0.12 ? "i1" : "";
+    const tint = each.share < 0.03 ? "" : depth > 0.6 ? "i3" : depth > 0.35 ? "i2" : depth > 0.2 ? "i1" : "";
     classes.fill(tint, each.start, each.start + [...each.words].length);
   }
   for (const match of matches) {
