@@ -17,6 +17,7 @@ from browser import Browser, find_chromium
 from serving_process import RunningServer
 
 from gemel.data.docstrings import standard_library_sentences
+from gemel.serve.demo import NAME
 
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 TABS = ("search", "compare", "map", "duplicates", "model")
@@ -45,10 +46,10 @@ def test_only_the_page_s_own_parts_are_sent(server: RunningServer) -> None:
 def served(default_weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with 2,000 real sentences."""
     running = RunningServer("--collections", str(tmp_path_factory.mktemp("page") / "collections"))
-    running.post("/v1/collections", {"name": "documentation"})
+    running.post("/v1/collections", {"name": NAME})
     texts = standard_library_sentences(2_000)
     metadata = [{"length": len(text.split())} for text in texts]
-    added = running.post("/v1/collections/documentation/add", {"texts": texts, "metadata": metadata})
+    added = running.post(f"/v1/collections/{NAME}/add", {"texts": texts, "metadata": metadata})
     assert added.json()["n_records"] == 2_000
     yield running
     assert running.stop() == 0
@@ -251,7 +252,8 @@ def test_axe_finds_no_serious_fault(page: Page, theme: str) -> None:
     ):
         browser.click(f"#tab-{name}")
         browser.wait_for(f"document.querySelector('#panel-{name} {is_there}')")
-        found = browser.run("axe.run().then(found => found.violations)")
+        found, n_passes = browser.run("axe.run().then(found => [found.violations, found.passes.length])")
+        assert n_passes > 15  # that is, it has looked
         faults = [
             (fault["id"], fault["nodes"][0]["html"][:120], fault["nodes"][0].get("failureSummary", "")[:200])
             for fault in found

@@ -7,6 +7,7 @@ const WAYS = [
   { name: "lexical", title: "Words", says: "by words (BM25)", request: { mode: "lexical" } },
   { name: "reranked", title: "Re-ranked", says: "read again by the re-ranker", request: { mode: "hybrid", rerank: true, n_candidates: 50 } },
 ];
+const DEMO = "python-docstrings"; // what these questions are about
 const SUGGESTIONS = ["how do I compress a file", "wait until another thread is finished", "what happens when the connection is lost"];
 const EXPLAIN_AFTER = 350; // milliseconds without a key: reasons cost a few hundred encodings
 
@@ -28,7 +29,7 @@ const chosen = () => WAYS.filter((way) => document.querySelector(`#way-${way.nam
 
 async function search(signal, explain) {
   const asked = query.value.trim();
-  document.querySelector("#suggestions").hidden = Boolean(asked) || !state.collection;
+  document.querySelector("#suggestions").hidden = Boolean(asked) || !state.collection?.name.startsWith(DEMO);
   if (!state.collection || !asked) return showEmpty();
   const ways = chosen();
   try {
