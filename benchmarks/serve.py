@@ -119,7 +119,16 @@ def commands(model: Path, peers: Path | None, engines: tuple[str, ...]) -> dict[
     for engine in engines if peers is not None else ():
         port = free_port()
         start = [f"{peers}-infinity/bin/infinity_emb", "v2", "--model-id", str(model), "--engine", engine]
-        options = ["--served-model-name", "model", "--device", "cpu", "--url-prefix", "/v1"]
+        options = [
+            "--served-model-name",
+            "model",
+            "--device",
+            "cpu",
+            "--url-prefix",
+            "/v1",
+            "--dtype",
+            "float32",
+        ]
         found[f"infinity {engine}"] = ([*start, *options, "--port", str(port), "--no-model-warmup"], port)
     return found
 
@@ -184,7 +193,8 @@ def overload(bench: Bench, server: Server, seconds: float) -> None:
     """Four times as many requests as can be answered, whether or not others are."""
     capacity = bench.load(server, "short", clients=64, seconds=seconds)["per_second"]
     line = bench.load(server, "short", clients=0, seconds=seconds, rate=4 * capacity)
-    accepted = f"p50 {line['p50']:.0f} ms, p99 {line['p99']:.0f} ms, longest {line['longest']:.0f} ms"
+    accepted = f"p50 {line['p50']:.0f} ms, p99 {line['p99']:.0f} ms since they were due, "
+    accepted += f"p99 {line['p99_since_sent']:.0f} ms since they were sent"
     click.echo(f"{server.name} at 4 x {capacity:,.0f} requests/s: {line['statuses']}; accepted: {accepted}")
 
 

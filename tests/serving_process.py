@@ -20,10 +20,11 @@ COMMAND = [sys.executable, "-c", "from gemel.cli import main; main()", "serve"]
 class RunningServer:
     """A server that has said that it is ready."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(self, *arguments: str, threads: int | None = 2, **environment: str) -> None:
         self.log: list[dict[str, Any]] = []
+        chosen = [] if threads is None else ["--threads", str(threads)]
         self.process = subprocess.Popen(
-            [*COMMAND, "--port", "0", "--threads", "2", *arguments],
+            [*COMMAND, "--port", "0", *chosen, *arguments],
             stderr=subprocess.PIPE,
             env={**os.environ, "HF_HUB_OFFLINE": "1", **environment},
             text=True,

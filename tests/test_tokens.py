@@ -171,3 +171,48 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert: Path) -> None:
     assert [row.tolist() for row in ids] == expected["input_ids"]
     assert [row.tolist() for row in types] == expected["token_type_ids"]
     assert n_truncated == np.sum([len(row) == 20 for row in ids])
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "mpnet"])
+def test_ids_become_the_pieces_of_their_text_with_and_without_special_tokens(
+    tiny_model: Callable[[str], Path], architecture: str
+) -> None:
+    tokenizer = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
+    texts = ["", "the cat runs", *sentences(20, max_words=40)]
+    pieces = tokenizer.pieces(texts)
+    first, last = len(tokenizer.prefix), len(tokenizer.suffix)
+    for sequences in (pieces.ids, [ids[first : len(ids) - last] for ids in pieces.ids]):
+        again = tokenizer.pieces_of_ids(sequences)
+        assert again.flat.tolist() == pieces.flat.tolist()
+        assert again.starts.tolist() == pieces.starts.tolist()
+    long = tokenizer.pieces_of_ids([np.full(50, 7, np.int32)])
+    assert (long.cut, len(long.flat)) == ((0,), 20)
+
+
+def test_a_tokenizer_that_keeps_the_end_cuts_the_start(tokenizer: TextTokenizer) -> None:
+    text = "the " * 10 + "cat " * 18
+    kept = tokenizer.keeping_the_end(True).pieces([text]).flat
+    assert kept.tolist() == tokenizer.pieces(["cat " * 18]).flat.tolist()
+    assert (
+        tokenizer.keeping_the_end(False).pieces([text]).flat.tolist()
+        == tokenizer.pieces([text]).flat.tolist()
+    )
+
+
+def test_tokens_are_explained_by_the_characters_they_stand_for(tokenizer: TextTokenizer) -> None:
+    text = "The  cat, 한!"
+    tokens = tokenizer.explain(text)
+    assert [token.id for token in tokens] == tokenizer.pieces([text]).flat.tolist()
+    assert [token.is_special for token in tokens] == [True, *[False] * (len(tokens) - 2), True]
+    assert [token.text for token in tokens[1:4]] == ["The", "cat", ","]
+    assert (tokens[2].start, tokens[2].stop) == (5, 8)
+    assert tokenizer.explain(text, add_special_tokens=False) == tokens[1:-1]
+    with pytest.raises(InvalidInput, match="lone surrogate"):
+        tokenizer.explain("\ud800")
+
+
+def test_ids_are_decoded_to_their_text(tokenizer: TextTokenizer) -> None:
+    ids = tokenizer.pieces(["the cat runs"]).flat.tolist()
+    assert tokenizer.decode(ids) == "the cat runs"
+    assert tokenizer.decode(ids, skip_special_tokens=False) == "[CLS] the cat runs [SEP]"
+    assert tokenizer.n_vocabulary > max(ids)

@@ -36,6 +36,7 @@ class Load:
     async def ask(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], since: float) -> bool:
         """One request; whether the connection can be used again."""
         reader, writer = stream
+        sent = time.perf_counter()
         try:
             writer.write(next(self._requests))
             head = await reader.readuntil(b"\r\n\r\n")
@@ -48,6 +49,7 @@ class Load:
         status = head.split(b" ", 2)[1].decode()
         self.statuses[status] += 1
         self.seconds.setdefault(status, []).append(time.perf_counter() - since)
+        self.seconds.setdefault(f"{status} since sent", []).append(time.perf_counter() - sent)
         return b"connection: close" not in fields
 
     async def closed(self, n_clients: int, seconds: float) -> None:
@@ -105,6 +107,7 @@ def report(load: Load, seconds: float) -> dict[str, Any]:
     line: dict[str, Any] = {"statuses": dict(load.statuses), "per_second": len(good) / seconds}
     if good:
         line |= {"p50": quantile(good, 0.5), "p99": quantile(good, 0.99), "longest": 1_000 * max(good)}
+        line["p99_since_sent"] = quantile(load.seconds["200 since sent"], 0.99)
     return line
 
 

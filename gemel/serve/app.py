@@ -56,7 +56,7 @@ def make_app(serving: Serving) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
     app.router.redirect_slashes = False
-    return Gate(app, serving)
+    return Gate(app, serving, {route.path: route.dialect for route in ROUTES})
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

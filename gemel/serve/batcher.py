@@ -13,10 +13,11 @@ from typing import Any, Protocol
 
 from gemel.errors import Overloaded
 
-# Tokens of a step for each of the engine's threads. A lone query waits for the step before it, so a step of
-# bulk work is short while queries come, and long (less waiting of threads for each other) while none do.
-INTERACTIVE_STEP, SHORT_BULK_STEP, LONG_BULK_STEP = 512, 192, 1_024
-QUIET_SECONDS = 2.0  # without a query, before bulk steps become long
+# Tokens of a step for each of the engine's threads.
+INTERACTIVE_STEP, SHORTEST_BULK_STEP, LONGEST_BULK_STEP = 512, 64, 1_024
+# A query waits for the step before it, so a step of bulk work is short while queries come. It is long (the
+# threads wait less for each other) once none has come for a while.
+BULK_STEP_SECONDS, QUIET_SECONDS = 0.004, 2.0
 INTERACTIVE_TOKENS = 1_024  # a request of at most so many tokens is a query
 INTERACTIVE_SHARE = 4  # tokens of queries for each token of bulk work, when there is too much of both
 
@@ -126,6 +127,7 @@ class Batcher:
         self._interactive = Lane("max_interactive_tokens", max_interactive_tokens, INTERACTIVE_SHARE)
         self._bulk = Lane("max_queue_tokens", max_queue_tokens, 1)
         self._has_work = threading.Condition()
+        self._clock = 0.0  # what the lane that was chosen last had been served before
         self._last_query = -math.inf
         self._tokens_per_second = 10_000.0
         self._is_closed = False
@@ -156,12 +158,12 @@ class Batcher:
             return job
         with self._has_work:
             is_query = job.n_tokens <= INTERACTIVE_TOKENS
-            lane, other = (self._interactive, self._bulk) if is_query else (self._bulk, self._interactive)
+            lane = self._interactive if is_query else self._bulk
             self._check_room(lane, job)
             if is_query:
                 self._last_query = job.submitted
-            if not lane.jobs and other.jobs:  # who was idle has no claim to what it did not use
-                lane.served = max(lane.served, other.served)
+            if not lane.jobs:  # who was idle has no claim to what it did not use
+                lane.served = max(lane.served, self._clock)
             lane.jobs.append(job)
             lane.n_tokens += job.n_tokens
             self._has_work.notify()
@@ -214,10 +216,18 @@ class Batcher:
                 self._has_work.wait()
             queries, bulk = self._interactive, self._bulk
             if queries.jobs and (not bulk.jobs or queries.served <= bulk.served):
+                self._clock = queries.served
                 return queries.take(INTERACTIVE_STEP * self._n_threads, in_turns=False)
-            is_quiet = time.monotonic() - self._last_query > QUIET_SECONDS
-            step = LONG_BULK_STEP if is_quiet else SHORT_BULK_STEP
-            return bulk.take(step * self._n_threads, in_turns=True)
+            self._clock = bulk.served
+            return bulk.take(self._bulk_step(), in_turns=True)
+
+    def _bulk_step(self) -> int:
+        """How many tokens of bulk work go into one step."""
+        longest = LONGEST_BULK_STEP * self._n_threads
+        if time.monotonic() - self._last_query > QUIET_SECONDS:
+            return longest
+        wanted = int(BULK_STEP_SECONDS * self._tokens_per_second)
+        return min(max(wanted, SHORTEST_BULK_STEP * self._n_threads), longest)
 
     def _run(self, parts: list[Part]) -> list[tuple[Job, Any]]:
         """Compute a step; the jobs that are complete, each with its results or its error."""

@@ -1,8 +1,7 @@
-"""Reading a request's body: strict types, bounded bytes, bounded patience."""
+"""Reading a request's body: strict types, bounded bytes."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,21 +50,11 @@ def check_head(headers: Mapping[str, str], limits: Limits) -> None:
 
 async def read_body(receive: Receive, limits: Limits, room: BodyRoom) -> bytes:
     """The whole body; the caller gives its room back when the request is over."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + limits.body_timeout_seconds
     chunks: list[bytes] = []
     n_bytes = 0
     try:
         while True:
-            try:
-                message = await asyncio.wait_for(receive(), until - loop.time())
-            except asyncio.TimeoutError:
-                raise Refusal(
-                    "slow_body",
-                    f"the body did not arrive within body_timeout_seconds={limits.body_timeout_seconds:g}; "
-                    "send it at once, and as many bytes as Content-Length says",
-                    headers={"Connection": "close"},
-                ) from None
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk = message.get("body", b"")

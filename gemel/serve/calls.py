@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive
@@ -23,6 +23,8 @@ from gemel.serve.settings import ServeSettings
 
 # Searches and comparisons at once. They wait for the queue, so threads that the queue needs are not theirs.
 WORKERS = 4
+# An answer that comes sooner is not worth a task that looks whether the client has gone.
+UNWATCHED_SECONDS = 0.02
 
 
 class Serving:
@@ -81,7 +83,6 @@ class Call:
     tokenise_seconds: float = 0.0
     queue_seconds: float = 0.0
     compute_seconds: float = 0.0
-    headers: dict[str, str] = field(default_factory=dict)
 
     async def compute(self, runner: Runner, items: Sequence[Any], costs: Sequence[int]) -> Any:
         """The results of the items, by way of the queue; abandoned when the client or the time has gone."""
@@ -97,9 +98,13 @@ class Call:
         return result
 
     async def _wait(self, job: Job) -> Any:
+        remaining = self.deadline - time.monotonic()
+        await asyncio.wait({job.future}, timeout=min(remaining, UNWATCHED_SECONDS))
+        if job.future.done():
+            return job.future.result()
         gone = asyncio.ensure_future(self._disconnected())
         try:
-            remaining = self.deadline - time.monotonic()
+            remaining = max(0.0, self.deadline - time.monotonic())
             await asyncio.wait({job.future, gone}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()

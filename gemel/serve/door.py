@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from gemel.errors import GemelError, Overloaded
+from gemel.errors import GemelError
 from gemel.serve.answers import Answer, json_bytes
 from gemel.serve.bodies import check_head, parse, read_body
 from gemel.serve.calls import Call, Serving
@@ -67,9 +67,6 @@ class Door:
         fields: dict[str, Any] = {"path": scope.get("path_params", {})}
         if route.request is None:
             return 0, fields
-        limit = serving.limits.max_concurrent_requests
-        if serving.n_requests > limit:
-            raise Overloaded(f"{limit} requests are being answered already (max_concurrent_requests={limit})")
         check_head(headers, serving.limits)
         body = await read_body(call.receive, serving.limits, serving.room)
         try:

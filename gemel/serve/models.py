@@ -78,10 +78,11 @@ class Models:
         _check_name(name, (self.reranker_name,), "--reranker")
         return self.reranker
 
-    def the_classifier(self) -> PairClassifier:
-        """The classifier of text pairs, if one is loaded."""
-        if self.classifier is None:
+    def the_classifier(self, name: str | None = None) -> PairClassifier:
+        """The classifier of text pairs, if that is what was asked for and it is loaded."""
+        if self.classifier is None or self.classifier_name is None:
             raise Refusal("not_loaded", HOW_TO_CLASSIFY)
+        _check_name(name, (self.classifier_name,), "--classifier")
         return self.classifier
 
     def the_transformer(self) -> FolderEncoder:

@@ -103,7 +103,6 @@ ROUTES = (
         EMBEDDINGS_ANSWER,
         EMBEDDINGS_REQUEST,
         measures="embed",
-        is_alias=True,
     ),
     Route("GET", "/v1/models", list_models, "The models that are loaded.", MODELS_ANSWER),
     Route("GET", "/v1/models/{model:path}", get_model, "One model by its name.", MODEL),

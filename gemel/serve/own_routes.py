@@ -89,7 +89,7 @@ async def similarity(call: Call, request: dict[str, Any]) -> Answer:
 
 async def classify(call: Call, request: dict[str, Any]) -> Answer:
     """The class of each pair of texts."""
-    labels = call.models.the_classifier().labels
+    labels = call.models.the_classifier(request["model"]).labels
     shares = await class_shares(call, [(first, second) for first, second in request["pairs"]])
     data = [
         {

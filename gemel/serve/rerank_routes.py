@@ -203,7 +203,7 @@ def _pairs(inputs: Any) -> tuple[list[tuple[str, str]], bool]:
     return [(first, second) for first, second in entries], is_single
 
 
-def _rerank_route(path: str, is_alias: bool) -> Route:
+def _rerank_route(path: str) -> Route:
     return Route(
         "POST",
         path,
@@ -213,13 +213,12 @@ def _rerank_route(path: str, is_alias: bool) -> Route:
         RERANK_REQUEST,
         "cohere",
         measures="predict",
-        is_alias=is_alias,
     )
 
 
 ROUTES = (
-    _rerank_route("/v2/rerank", False),
-    _rerank_route("/v1/rerank", False),
+    _rerank_route("/v2/rerank"),
+    _rerank_route("/v1/rerank"),
     Route(
         "POST",
         "/rerank",

@@ -28,4 +28,3 @@ class Route:
     dialect: Dialect = "openai"
     scope: Scope = "read"
     measures: Literal["embed", "predict"] | None = None
-    is_alias: bool = False  # documented under its main path

@@ -13,8 +13,6 @@ from gemel.pair_scorer import PairScorer
 from gemel.text_encoder import FolderEncoder, TextEncoder
 from gemel.tokens import Ids, Pieces
 
-Chunks = tuple[Ids, ...]  # one text in several windows
-
 
 class ArrayRunner:
     """Results that are rows of arrays."""

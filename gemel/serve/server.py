@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable
-from socket import socket
+from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from types import FrameType
 
 import uvicorn
@@ -26,6 +27,8 @@ from gemel.serve.settings import ServeSettings
 
 SWITCH_SECONDS = 0.0005  # how long the interpreter may keep the batcher's thread waiting; 5 ms by default
 IDLE_GRACE_SECONDS = 1.0  # in which idle connections may send one more request while the server stops
+ACCEPT_SECONDS = 0.05  # to accept what has connected before the server stops listening
+KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections: who closes first must not be the server
 BACKLOG = 2_048
 
 OnReady = Callable[[int], object]
@@ -68,8 +71,7 @@ class GracefulServer(uvicorn.Server):
         serving = self._serving
         serving.is_draining = True
         log("stopping", requests=serving.n_requests)
-        for server in self.servers:
-            server.close()
+        await self._stop_listening()
         began = time.monotonic()
         while self.server_state.connections and not self.force_exit:
             waited = time.monotonic() - began
@@ -79,6 +81,16 @@ class GracefulServer(uvicorn.Server):
             await asyncio.sleep(0.01)
         await super().shutdown(sockets)
         log("stopped", abandoned=serving.n_requests)
+
+    async def _stop_listening(self) -> None:
+        """Accept what has connected already, then close: a connection that waits would be reset."""
+        for server in self.servers:
+            for listening in server.sockets:
+                with socket(fileno=os.dup(listening.fileno())) as same:
+                    same.listen(0)  # whoever comes now is kept at the door, and then told that nobody is here
+        await asyncio.sleep(ACCEPT_SECONDS)
+        for server in self.servers:
+            server.close()
 
     def _reload(self) -> None:
         if self._reloading is None or self._reloading.done():
@@ -112,21 +124,35 @@ def serve(
     set_up(log_level)
     warnings.simplefilter("ignore", UnknownWordsWarning)
     sys.setswitchinterval(SWITCH_SECONDS)
+    bound = _bound_socket(settings)
     models = load_models(settings.models)
     serving = Serving(settings, Shelf(models, settings.models), keys)
     if settings.has_demo and serving.library is not None:
         add_demo(serving.library, models.encoder, models.name, on_begin=on_demo)
     server = GracefulServer(_config(settings, serving), serving, on_ready)
     try:
-        server.run()
+        server.run(sockets=[bound])
     finally:
         serving.close()
-    if not server.started:
-        raise InvalidInput(f"port {settings.port} of {settings.host} is taken; give another --port")
+
+
+def _bound_socket(settings: ServeSettings) -> socket:
+    """The server's address, taken before the models are loaded; nobody is let in yet."""
+    bound = socket(AF_INET6 if ":" in settings.host else AF_INET)
+    try:
+        bound.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        raise InvalidInput(
+            f"port {settings.port} of {settings.host!r} cannot be listened on ({error.strerror or error}); "
+            "give another --port or --host"
+        ) from None
+    return bound
 
 
 def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
-    PatientProtocol.head_timeout_seconds = settings.limits.body_timeout_seconds
+    PatientProtocol.timeout_seconds = settings.limits.body_timeout_seconds
     return uvicorn.Config(
         make_app(serving),
         host=settings.host,
@@ -139,5 +165,6 @@ def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,  # what comes after drain_seconds
     )

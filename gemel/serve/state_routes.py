@@ -98,7 +98,7 @@ def _pooling(models: Models) -> str:
 
 ROUTES = (
     Route("GET", "/health", health, "200 as long as the process lives.", None, dialect="tei", scope="open"),
-    Route("GET", "/ping", health, "The same as /health.", None, dialect="tei", scope="open", is_alias=True),
+    Route("GET", "/ping", health, "The same as /health.", None, dialect="tei", scope="open"),
     Route(
         "GET", "/ready", ready, "200 as long as new requests are welcome.", None, dialect="tei", scope="open"
     ),

@@ -184,7 +184,6 @@ ROUTES = (
         EMBED_REQUEST,
         "tei",
         measures="embed",
-        is_alias=True,
     ),
     Route(
         "POST",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -22,6 +23,8 @@ from gemel.text_encoder import TextEncoder
 Result = TypeVar("Result")
 Loop = asyncio.AbstractEventLoop
 
+GRACE_SECONDS = 1.0  # after the request's time, in which the queue itself says that it is over
+
 
 class QueuedEncoder:
     """The server's encoder for a function on a thread: it waits in the queue as every request does."""
@@ -38,7 +41,7 @@ class QueuedEncoder:
         if not texts:
             return np.zeros((0, self.dim), np.float32)
         made = embed(self._call, Inputs(list(texts), False), encoder=self._encoder)
-        return _waited_for(made, self._loop)
+        return _waited_for(self._call, made, self._loop)
 
 
 class QueuedReranker:
@@ -51,7 +54,7 @@ class QueuedReranker:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """One score a pair (n,), or one a label (n, labels)."""
-        scores: npt.NDArray[np.float32] = _waited_for(score(self._call, pairs), self._loop)
+        scores: npt.NDArray[np.float32] = _waited_for(self._call, score(self._call, pairs), self._loop)
         return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 
@@ -91,5 +94,11 @@ async def answered(call: Call, work: Callable[[], Any]) -> Answer:
         ) from None
 
 
-def _waited_for(made: Coroutine[Any, Any, Result], loop: Loop) -> Result:
-    return asyncio.run_coroutine_threadsafe(made, loop).result()
+def _waited_for(call: Call, made: Coroutine[Any, Any, Result], loop: Loop) -> Result:
+    """The result of what runs on the event loop; not waited for once that has come to its end."""
+    running = asyncio.run_coroutine_threadsafe(made, loop)
+    try:
+        return running.result(max(0.0, call.deadline - time.monotonic()) + GRACE_SECONDS)
+    except concurrent.futures.TimeoutError:
+        running.cancel()
+        raise Refusal("stopping", "the server has stopped before the answer was ready") from None

@@ -202,3 +202,25 @@ def test_cores_are_those_this_process_may_use() -> None:
     import os
 
     assert 1 <= _native.usable_cores() <= len(os.sched_getaffinity(0))
+
+
+def test_tokens_in_give_the_vectors_of_their_texts(encoder: NativeEncoder) -> None:
+    texts = [*TEXTS[:40], "", "the cat " * 60]
+    quiet = encoder.with_on_truncate("ignore")
+    assert quiet.encode_pieces(quiet.tokenise(texts)).tobytes() == quiet.encode(texts).tobytes()
+    chunked = encoder.with_on_truncate("chunk")
+    assert chunked.encode_pieces(chunked.tokenise(texts)).tobytes() == chunked.encode(texts).tobytes()
+    assert quiet.encode_pieces(quiet.tokenise([])).shape == (0, 32)
+
+
+def test_token_vectors_are_those_of_torch_and_pool_to_the_texts_vector(tiny_bert: Path) -> None:
+    exact = native(tiny_bert, "float32", threads=2)
+    trainable = load_trainable(tiny_bert, device="cpu")
+    pieces = exact.tokenise(TEXTS[:30])
+    tokens = exact.encode_tokens(pieces)
+    assert tokens.shape == (len(pieces.flat), 32)
+    np.testing.assert_allclose(tokens, trainable.encode_tokens(pieces), atol=2e-4)
+    np.testing.assert_allclose(trainable.encode_pieces(pieces), trainable.encode(TEXTS[:30]), atol=1e-6)
+    means = [vectors.mean(axis=0) for vectors in np.split(tokens, pieces.starts[1:-1])]
+    np.testing.assert_allclose(means, exact.encode(TEXTS[:30]), atol=1e-4)
+    assert exact.encode_tokens(exact.tokenise([])).shape == (0, 32)

@@ -64,3 +64,14 @@ def test_it_ranks_and_tells_what_was_cut(tiny_bert: Path, tmp_path: Path) -> Non
     assert model.rank("the man", texts).tolist() == np.argsort(-scores, kind="stable").tolist()
     with pytest.warns(TruncationWarning, match="1 of 1"):
         model.score([("dog " * 60, "cat")])
+
+
+def test_tokenised_pairs_give_the_scores_of_the_pairs(
+    tiny_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    saved(tiny_model("bert"), tmp_path / "ce")
+    reranker = load_reranker(tmp_path / "ce")
+    ids, types, n_cut = reranker.tokenise(PAIRS)
+    assert n_cut == 0
+    assert reranker.score_tokens(ids, types)[:, 0].tobytes() == reranker.score(PAIRS).tobytes()
+    assert reranker.score_tokens([], []).shape == (0, 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemel.errors import Overloaded
-from gemel.serve.batcher import INTERACTIVE_TOKENS, LONG_BULK_STEP, Batcher
+from gemel.serve.batcher import INTERACTIVE_TOKENS, LONGEST_BULK_STEP, Batcher
 
 BULK = INTERACTIVE_TOKENS + 1
 
@@ -95,7 +95,7 @@ def test_jobs_of_one_runner_share_a_step_and_those_of_another_do_not(batcher: Ba
 def test_a_query_waits_for_one_step_of_bulk_work_not_for_the_job(batcher: Batcher) -> None:
     async def scenario() -> None:
         bulk, query = Doubling(seconds=0.005), Doubling()
-        large = batcher.submit(bulk, list(range(20, 60)), [LONG_BULK_STEP] * 40)
+        large = batcher.submit(bulk, list(range(20, 60)), [LONGEST_BULK_STEP] * 40)
         await until(lambda: len(bulk.steps) >= 2)
         n_before = len(bulk.steps)
         small = batcher.submit(query, [7], [5])
@@ -103,6 +103,25 @@ def test_a_query_waits_for_one_step_of_bulk_work_not_for_the_job(batcher: Batche
         assert len(bulk.steps) <= n_before + 2
         assert not large.future.done()
         assert await asyncio.wait_for(large.future, 10) == [2 * item for item in range(20, 60)]
+
+    asyncio.run(scenario())
+
+
+def test_many_queries_before_give_bulk_work_no_claim(batcher: Batcher) -> None:
+    async def scenario() -> None:
+        bulk, query = Doubling(), Doubling()
+        for _ in range(100):
+            await batcher.submit(query, [1], [1_000]).future
+        large = batcher.submit(bulk, list(range(20, 420)), [LONGEST_BULK_STEP] * 400)
+        await until(lambda: len(bulk.steps) >= 2)
+        bulk.gate.clear()
+        await asyncio.sleep(0.02)  # the step that has begun waits at the gate
+        n_before = len(bulk.steps)
+        small = batcher.submit(query, [7], [5])
+        bulk.gate.set()
+        await asyncio.wait_for(small.future, 10)
+        assert len(bulk.steps) <= n_before + 2
+        batcher.cancel(large)
 
     asyncio.run(scenario())
 
@@ -126,9 +145,9 @@ def test_two_bulk_jobs_take_turns(batcher: Batcher) -> None:
     async def scenario() -> None:
         runner = Doubling()
         runner.gate.clear()
-        first = batcher.submit(runner, [20] * 6, [LONG_BULK_STEP] * 6)
+        first = batcher.submit(runner, [20] * 6, [LONGEST_BULK_STEP] * 6)
         await until(lambda: first.n_taken == 1)
-        second = batcher.submit(runner, [30] * 6, [LONG_BULK_STEP] * 6)
+        second = batcher.submit(runner, [30] * 6, [LONGEST_BULK_STEP] * 6)
         runner.gate.set()
         await asyncio.gather(first.future, second.future)
         assert [step[0] for step in runner.steps[1:11]] == [20, 30] * 5 or [
@@ -160,7 +179,7 @@ def test_what_is_cancelled_is_not_computed_and_frees_its_room(batcher: Batcher) 
     async def scenario() -> None:
         runner = Doubling()
         runner.gate.clear()
-        large = batcher.submit(runner, [20] * 50, [LONG_BULK_STEP] * 50)
+        large = batcher.submit(runner, [20] * 50, [LONGEST_BULK_STEP] * 50)
         await until(lambda: large.n_taken == 1)
         waiting = batcher.submit(runner, [30], [10])
         batcher.cancel(large)
@@ -195,7 +214,7 @@ def test_an_item_that_fails_fails_its_own_job_only(batcher: Batcher) -> None:
 def test_a_large_job_that_fails_leaves_nothing_in_the_queue(batcher: Batcher) -> None:
     async def scenario() -> None:
         runner = Doubling()
-        job = batcher.submit(runner, [13] * 30, [LONG_BULK_STEP] * 30)
+        job = batcher.submit(runner, [13] * 30, [LONGEST_BULK_STEP] * 30)
         with pytest.raises(ValueError, match="thirteen"):
             await job.future
         assert batcher.n_tokens == batcher.n_jobs == 0

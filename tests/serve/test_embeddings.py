@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from encoders.made import write_static_embedding
 from serve.made import TinyModels
 from serving_process import RunningServer
 from stand_ins import sentences
 
+from gemel.encoders import open_static
 from gemel.similarity import normalise, pairwise
 
 TEXTS = ["", "the", "Unknowable WORDS!", "한국어", *sentences(40, seed=3, max_words=38), "the cat " * 40]
@@ -206,3 +209,18 @@ def test_info_says_what_is_loaded(server: RunningServer, tiny_models: TinyModels
     assert info["fingerprint"] == encoder.fingerprint
     assert info["max_input_length"] == 40
     assert info["model_type"] == {"embedding": {"pooling": "mean"}}
+
+
+def test_an_encoder_without_tokens_is_served_too(tmp_path: Path) -> None:
+    write_static_embedding(tmp_path / "static")
+    encoder = open_static(tmp_path / "static")
+    running = RunningServer("--model", str(tmp_path / "static"), threads=None)
+    texts = [text for text in TEXTS if text.isascii() and text.strip()]
+    assert embeddings(running, input=texts).tobytes() == encoder.encode(texts).tobytes()
+    assert floats(running.post("/embed", {"inputs": texts, "normalize": False}).json()).shape[0] == len(texts)
+    for path in ("/tokenize", "/embed_all"):
+        refused = running.post(path, {"inputs": "a"})
+        assert refused.status_code == 424
+        assert "has no tokens of its own; start the server with --model NAME" in refused.json()["error"]
+    assert running.post("/v1/embeddings", {"input": [1, 2]}).status_code == 404
+    assert running.stop() == 0

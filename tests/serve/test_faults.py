@@ -27,10 +27,18 @@ def own_server(tiny_models: TinyModels) -> Iterator[RunningServer]:
     """A server that a test may stop."""
     running = RunningServer(
         *("--model", str(tiny_models.encoder_folder), "--max-concurrent-requests", "64"),
-        *("--max-interactive-tokens", "3000", "--body-timeout-seconds", "1.5"),
+        *("--max-interactive-tokens", "3000"),
     )
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def impatient_server(tiny_models: TinyModels) -> Iterator[RunningServer]:
+    """A server that gives up on slow requests soon."""
+    running = RunningServer("--model", str(tiny_models.encoder_folder), "--body-timeout-seconds", "1.5")
+    yield running
+    assert running.stop() == 0
 
 
 def raw_exchange(
@@ -116,22 +124,22 @@ def test_200_megabytes_are_refused_without_being_kept(own_server: RunningServer)
     assert memory() < before + 100
 
 
-def test_a_body_shorter_than_announced_is_given_up(own_server: RunningServer) -> None:
+def test_a_body_shorter_than_announced_is_given_up(impatient_server: RunningServer) -> None:
     began = time.monotonic()
-    answer = raw_exchange(own_server, head(500) + b'{"inputs": "a"')
+    answer = raw_exchange(impatient_server, head(500) + b'{"inputs": "a"')
     assert b"408" in answer.split(b"\r\n")[0]
     assert 1 < time.monotonic() - began < 8
-    assert own_server.post("/embed", {"inputs": "a"}).status_code == 200
-    assert own_server.metric("gemel_requests") <= 1
+    assert impatient_server.post("/embed", {"inputs": "a"}).status_code == 200
+    assert impatient_server.metric("gemel_requests") <= 1
 
 
 def test_a_body_longer_than_announced_is_answered_or_refused_and_harms_nobody(
-    own_server: RunningServer,
+    impatient_server: RunningServer,
 ) -> None:
     body = b'{"inputs": "a"}'
-    answer = raw_exchange(own_server, head(len(body)) + body + b'{"inputs": "b"}', seconds=2)
+    answer = raw_exchange(impatient_server, head(len(body)) + body + b'{"inputs": "b"}', seconds=2)
     assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 400"))
-    assert own_server.post("/embed", {"inputs": "a"}).status_code == 200
+    assert impatient_server.post("/embed", {"inputs": "a"}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -144,18 +152,22 @@ def test_a_body_longer_than_announced_is_answered_or_refused_and_harms_nobody(
         b"GET " + b"/" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_and_the_server_lives(own_server: RunningServer, sent: bytes) -> None:
-    answer = raw_exchange(own_server, sent, seconds=4, half_close=True)
+def test_what_is_no_http_is_refused_and_the_server_lives(
+    impatient_server: RunningServer, sent: bytes
+) -> None:
+    answer = raw_exchange(impatient_server, sent, seconds=4, half_close=True)
     assert not answer or answer.split()[1][:1] == b"4"
-    assert own_server.get("/health").status_code == 200
+    assert impatient_server.get("/health").status_code == 200
 
 
-def test_slow_clients_are_given_up_and_keep_nobody_waiting(own_server: RunningServer) -> None:
-    connections = [socket.create_connection(("127.0.0.1", own_server.port), timeout=10) for _ in range(40)]
+def test_slow_clients_are_given_up_and_keep_nobody_waiting(impatient_server: RunningServer) -> None:
+    connections = [
+        socket.create_connection(("127.0.0.1", impatient_server.port), timeout=10) for _ in range(40)
+    ]
     for number, connection in enumerate(connections):
         connection.sendall(b"POST /embed HTT" if number % 2 else head(1_000) + b"{")
     began = time.monotonic()
-    assert own_server.post("/embed", {"inputs": "a"}).status_code == 200
+    assert impatient_server.post("/embed", {"inputs": "a"}).status_code == 200
     assert time.monotonic() - began < 1.4
     for connection in connections:
         while connection.recv(65_536):  # an answer or nothing, then the end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,12 +180,18 @@ def test_a_body_that_grows_over_the_limit_without_announcing_it_is_refused(guard
 
 
 def test_other_machines_are_not_let_in_without_a_key(tiny_bert: Path) -> None:
-    import subprocess
-
     command = [*COMMAND, "--host", "0.0.0.0", "--port", "0", "--model", str(tiny_bert)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "lets other machines in and there is no key" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(server: RunningServer, tiny_bert: Path) -> None:
+    command = [*COMMAND, "--port", str(server.port), "--model", str(tiny_bert)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"gemel: port {server.port} of '127.0.0.1' cannot be listened on (Address already")
 
 
 def test_the_log_has_numbers_and_never_texts(server: RunningServer) -> None:
