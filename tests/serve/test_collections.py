@@ -11,6 +11,7 @@ from serve.made import TinyModels
 from serving_process import RunningServer
 from stand_ins import sentences
 
+from gemel import Client, ServerError
 from gemel.index import Collection
 from gemel.index.database import Database
 from gemel.serve.demo import add_demo
@@ -250,6 +251,22 @@ def test_a_reading_key_searches_and_does_not_change(tiny_models: TinyModels, tmp
         assert running.get("/v1/collections").status_code == 401
     finally:
         assert running.stop() == 0
+
+
+def test_the_client_keeps_and_searches_as_the_server_does(keeper: RunningServer, stored: Collection) -> None:
+    with Client(keeper.url) as client:
+        client.create("by-client")
+        assert "by-client" in client.collections()
+        assert (
+            client.add("by-client", TEXTS, range(len(TEXTS)), [{"n": row} for row in range(len(TEXTS))]) == 62
+        )
+        assert client.remove("by-client", [0, "nowhere"]) == 1
+        found = client.search("by-client", [TEXTS[5]], 3, mode="dense", filter="n >= 5")[0]
+        expected = search(stored, [TEXTS[5]], 62, mode="dense")[0]
+        assert [hit.id for hit in found] == [hit.id for hit in expected if int(hit.id) >= 5][:3]
+        assert found[0].metadata == {"n": found[0].id}
+        with pytest.raises(ServerError, match="no collection 'absent'"):
+            client.search("absent", ["a"])
 
 
 def test_many_at_once_neither_wait_for_each_other_nor_fail(keeper: RunningServer) -> None:

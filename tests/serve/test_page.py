@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from browser import Browser, find_chromium
+from serve.made import TinyModels
 from serving_process import RunningServer
 
 from gemel.data.docstrings import standard_library_sentences
@@ -43,9 +44,14 @@ def test_only_the_page_s_own_parts_are_sent(server: RunningServer) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(default_weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with 2,000 real sentences."""
-    running = RunningServer("--collections", str(tmp_path_factory.mktemp("page") / "collections"))
+def served(
+    default_weights: Path, tiny_models: TinyModels, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    """A server with 2,000 real sentences, and a re-ranker that knows nothing but is one."""
+    running = RunningServer(
+        *("--collections", str(tmp_path_factory.mktemp("page") / "collections")),
+        *("--reranker", str(tiny_models.reranker_folder)),
+    )
     running.post("/v1/collections", {"name": NAME})
     texts = standard_library_sentences(2_000)
     metadata = [{"length": len(text.split())} for text in texts]
@@ -109,8 +115,25 @@ def test_hits_come_as_one_types_and_say_why(page: Page) -> None:
     browser.write("#filter", "length <")
     browser.wait_for("document.querySelector('#results .empty')")
     assert "filter" in browser.text("#results")
-    assert browser.run("document.querySelector('#way-reranked').disabled")
     browser.errors.clear()  # that the server has refused the half-written filter
+
+
+@pytest.mark.extras
+def test_ways_to_search_stand_side_by_side(page: Page) -> None:
+    browser = page.browser
+    browser.write("#query", "wait until another thread is finished")
+    for way in ("dense", "reranked"):
+        if not browser.run(f"document.querySelector('#way-{way}').checked"):
+            browser.click(f"#way-{way}")
+    browser.wait_for("document.querySelectorAll('.column').length === 3")
+    browser.wait_for("document.querySelector('#results').dataset.explained === 'true'")
+    titles = browser.run("[...document.querySelectorAll('.column')].map(each => each.ariaLabel)")
+    assert titles == ["Hybrid", "Dense", "Re-ranked"]
+    assert "was #" in browser.text(".column:last-child")
+    page.keep("side-by-side")
+    browser.click(".hit button")
+    browser.wait_for("document.querySelector('#query').value.length > 5")
+    browser.wait_for("document.querySelector('.hit p').innerText === document.querySelector('#query').value")
 
 
 @pytest.mark.extras
