@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from gemel.errors import ModelMismatch
@@ -11,7 +11,7 @@ from gemel.index import CollectionInfo
 from gemel.serve.answers import Answer
 from gemel.serve.calls import Call
 from gemel.serve.inputs import check_count
-from gemel.serve.library import Library
+from gemel.serve.library import NAME, Library, checked_name
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
@@ -38,6 +38,19 @@ MOST_CANDIDATES = 200  # that a re-ranker reads for one query
 LARGEST_WHOLE = (1 << 63) - 1
 ID = AnyOf((Text(), Whole(-LARGEST_WHOLE, LARGEST_WHOLE)), "a text or a whole number")
 QUERIES = AnyOf((Text(), ListOf(Text(), least=1)), "a query or a list of queries")
+
+
+@dataclass(frozen=True)
+class Name(Text):
+    """The name of a collection."""
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{NAME.pattern}$"}
+
+    def read(self, value: Any, where: str) -> str:
+        return checked_name(super().read(value, where))
+
+
 SEARCH_FIELDS = (
     Field("queries", QUERIES),
     Field("k", Whole(1, MOST_HITS), 10, "How many hits a query."),
@@ -48,9 +61,9 @@ SEARCH_FIELDS = (
     Field("offset", Whole(0, MOST_HITS), 0, "How many of the best to leave out."),
     Field("explain", Flag(), False, "Say why each hit was found."),
 )
-SEARCH_REQUEST = Record("SearchRequest", Field("collection", Text()), *SEARCH_FIELDS)
+SEARCH_REQUEST = Record("SearchRequest", Field("collection", Name()), *SEARCH_FIELDS)
 SEARCH_ONE_REQUEST = Record("CollectionSearchRequest", *SEARCH_FIELDS)
-CREATE_REQUEST = Record("CreateRequest", Field("name", Text(), says="Letters (a to z), digits, - and _."))
+CREATE_REQUEST = Record("CreateRequest", Field("name", Name(), says="Letters (a to z), digits, - and _."))
 ADD_REQUEST = Record(
     "AddRequest",
     Field("texts", ListOf(Text(), least=1)),

@@ -11,7 +11,7 @@ import numpy as np
 from gemel.errors import InvalidInput
 from gemel.serve.answers import Answer
 from gemel.serve.calls import Call
-from gemel.serve.collection_routes import ID, the_library
+from gemel.serve.collection_routes import ID, Name, the_library
 from gemel.serve.inputs import check_count
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
@@ -30,7 +30,7 @@ from gemel.tasks.mine import PairRows, mine
 MOST_ROWS = 100_000  # of a collection that are compared with each other in one request
 MOST_PAIRS = 100_000  # in one answer
 SOURCE = (
-    Field("collection", Text(), None, "The collection whose records are meant; or give texts."),
+    Field("collection", Name(), None, "The collection whose records are meant; or give texts."),
     Field("texts", ListOf(Text(), least=1), None, "The texts themselves, whose ids are their row numbers."),
 )
 MINE_REQUEST = Record(
