@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,16 @@ class PairClass:
 
     label: str
     scores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ServedHit:
+    """A document that a search on the server has found."""
+
+    id: int | str
+    text: str
+    score: float
+    metadata: Mapping[str, Any]
 
 
 class Client:
@@ -142,6 +152,57 @@ class Client:
         """The class of each pair of texts."""
         data = self._ask("POST", "/v1/classify", {"pairs": checked_pairs(pairs)})["data"]
         return [PairClass(entry["label"], entry["scores"]) for entry in data]
+
+    def collections(self) -> list[str]:
+        """The names of the server's collections."""
+        return [collection["name"] for collection in self._ask("GET", "/v1/collections")["data"]]
+
+    def create(self, collection: str) -> None:
+        """Make an empty collection on the server."""
+        self._ask("POST", "/v1/collections", {"name": collection})
+
+    def add(
+        self,
+        collection: str,
+        texts: Sequence[str],
+        ids: Sequence[int | str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+    ) -> int:
+        """Store texts in a collection, in parts; how many records it then has."""
+        path, n_records = f"/v1/collections/{quote(collection, safe='')}/add", 0
+        texts = checked_texts(texts)
+        for start in range(0, len(texts), INPUTS_AT_ONCE):
+            part = slice(start, start + INPUTS_AT_ONCE)
+            request = {
+                "texts": texts[part],
+                "ids": None if ids is None else list(ids[part]),
+                "metadata": None if metadata is None else list(metadata[part]),
+            }
+            n_records = self._ask("POST", path, request)["n_records"]
+        return n_records
+
+    def remove(self, collection: str, ids: Sequence[int | str]) -> int:
+        """Remove the records with these ids; how many of them were there."""
+        path = f"/v1/collections/{quote(collection, safe='')}/remove"
+        return int(self._ask("POST", path, {"ids": list(ids)})["n_removed"])
+
+    def search(
+        self,
+        collection: str,
+        queries: Sequence[str],
+        k: int = 10,
+        *,
+        mode: str | None = None,
+        rerank: bool = False,
+        filter: str | None = None,
+        offset: int = 0,
+    ) -> list[list[ServedHit]]:
+        """For each query the k documents of a collection that fit it best, best first."""
+        asked = {"collection": collection, "queries": checked_texts(queries), "k": k, "mode": mode}
+        request = {**asked, "rerank": rerank, "filter": filter, "offset": offset}
+        data = self._ask("POST", "/v1/search", request)["data"]
+        names = ("id", "text", "score", "metadata")
+        return [[ServedHit(*(hit[name] for name in names)) for hit in hits] for hits in data]
 
     def _ask(self, method: str, path: str, request: Mapping[str, Any] | None = None) -> Any:
         """The server's answer; an overloaded server is asked again when it says, until the time is over."""

@@ -14,6 +14,9 @@ from gemel.errors import InvalidInput
 Vectors = npt.NDArray[np.float32]  # (n, dim)
 Vector = npt.NDArray[np.float32]  # (dim,)
 OnTruncate = Literal["warn", "error", "ignore", "chunk"]
+# What models call the prompt of each side.
+QUERY_PROMPTS = ("query",)
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 @runtime_checkable

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from gemel.contracts import Encoder
     from gemel.index import Collection
     from gemel.text_encoder import TextEncoder
-
-# What models call the prompt of each side.
-QUERY_PROMPTS = ("query",)
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 
 def open_plain(path: str, *, read_only: bool = False) -> Collection:

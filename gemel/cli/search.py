@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -144,30 +143,12 @@ def _prompt(asker: Asker, as_json: bool) -> None:
 
 
 def _write_lines(query: str, hits: Iterable[Hit], offset: int) -> None:
+    from gemel.tasks.hit_fields import fields_of
+
     for rank, hit in enumerate(hits, offset + 1):
-        line: dict[str, Any] = {"query": query, "rank": rank, "id": hit.id, "score": hit.score}
-        line |= {"text": hit.text, "metadata": hit.metadata}
-        if hit.passage is not None:
-            line["passage"] = {**asdict(hit.passage), "document": hit.id}
-        if hit.explanation is not None:
-            line["explanation"] = _explanation(hit.text, hit.explanation)
+        line = {"query": query, "rank": rank, **fields_of(hit)}
         sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
     sys.stdout.flush()
-
-
-def _explanation(text: str, explanation: Explanation) -> dict[str, Any]:
-    """The explanation with the words themselves beside their places."""
-    line: dict[str, Any] = {
-        "channels": {name: asdict(place) for name, place in explanation.channels.items()},
-        "matches": [{"word": text[start:end], "start": start} for start, end in explanation.matches],
-        "influences": [
-            {"words": text[start:end], "start": start, "share": share}
-            for start, end, share in explanation.influences
-        ],
-    }
-    if explanation.reranked_from is not None:
-        line["reranked_from"] = explanation.reranked_from
-    return line
 
 
 # A terminal ------------------------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ def _limit(name: str, says: str) -> Callable[[options.Command], options.Command]
 @click.option(
     "--classifier", metavar="FOLDER", help="A softmax model for /v1/classify.  [default: the model's own]"
 )
+@click.option(
+    "--collections", metavar="FOLDER", help="Where collections are kept, to be searched and changed."
+)
 @click.option("--alias", "aliases", multiple=True, help="Another name that requests may call the model by.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -51,7 +54,10 @@ def _limit(name: str, says: str) -> Callable[[options.Command], options.Command]
 )
 @options.compute
 def command(**given: Any) -> None:
-    """Answer requests for embeddings, similarity and re-ranking over HTTP.
+    """Answer requests for embeddings, search, similarity and re-ranking over HTTP, and show a page.
+
+    With neither --model nor --collections there is something to look at: the default model, and a
+    collection of Python's own documentation, which is made once and kept in the user's cache.
 
     Speaks the languages of OpenAI's, text-embeddings-inference's, Cohere's and Jina's clients. Keys may also
     stand in the environment variable GEMEL_API_KEYS, separated by commas. SIGTERM stops after the last
@@ -60,6 +66,7 @@ def command(**given: Any) -> None:
     \b
     Examples:
       gemel serve
+      gemel serve --collections ./collections
       gemel serve -m ./my-model --reranker cross-encoder/ms-marco-MiniLM-L6-v2 --port 3000
       curl -s localhost:8080/v1/embeddings -H 'content-type: application/json' -d '{"input": "A man eats."}'
     """
@@ -74,15 +81,31 @@ def command(**given: Any) -> None:
     keys = Keys.read(given.pop("key_file"), os.environ.get("GEMEL_API_KEYS"))
     log_level = given.pop("log_level")
     settings = _settings(given)
-    if settings.port:
-        click.echo(f"gemel: opening the model; then http://{settings.host}:{settings.port} answers", err=True)
-    serve(settings, keys, log_level=log_level)
+    click.echo("gemel: opening the model", err=True)
+    serve(
+        settings,
+        keys,
+        log_level=log_level,
+        on_ready=lambda port: click.echo(
+            f"gemel: open {_address(settings.host, port)} in a browser", err=True
+        ),
+        on_demo=lambda n: click.echo(
+            f"gemel: making a collection of {n:,} sentences of Python's documentation, once", err=True
+        ),
+    )
+
+
+def _address(host: str, port: int) -> str:
+    """What to click on: an address that a browser on this machine can open."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(host, host)
+    return f"http://{shown}:{port}/"
 
 
 def _settings(given: dict[str, Any]) -> Any:
     """The options as the server's settings; limits that were not given keep their defaults."""
     from dataclasses import fields
 
+    from gemel.serve.demo import demo_folder
     from gemel.serve.settings import Limits, ModelChoice, ServeSettings
 
     limits = {limit.name: given[limit.name] for limit in fields(Limits) if given.get(limit.name) is not None}
@@ -95,10 +118,13 @@ def _settings(given: dict[str, Any]) -> Any:
         device=given["device"],
         threads=given["threads"],
     )
+    has_demo = given["model"] is None and given["collections"] is None
     return ServeSettings(
         host=given["host"],
         port=given["port"],
         models=models,
+        collections=str(demo_folder()) if has_demo else given["collections"],
+        has_demo=has_demo,
         limits=Limits(**limits),
         allowed_hosts=given["allowed_hosts"],
         cors_origins=given["cors_origins"],

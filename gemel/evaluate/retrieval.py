@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Encoder, Reranker, Vectors
+from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Encoder, Reranker, Vectors
 from gemel.data.retrieval import RetrievalData
 from gemel.errors import InvalidInput
 from gemel.evaluate import ranking
@@ -28,9 +28,6 @@ CUTOFFS = (1, 5, 10, 100)
 N_RETRIEVED = (
     1_000  # as deep as trec_eval's lists usually are; average precision counts what is below as missed
 )
-# What models call the prompt of each side.
-QUERY_PROMPTS = ("query",)
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 _Rows = npt.NDArray[np.int64]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 
@@ -109,6 +110,14 @@ class Collection:
             keeps_index=keeps_index,
             timeout_seconds=timeout_seconds,
         )
+
+    def with_encoder(self, encoder: Encoder, query_encoder: Encoder | None = None) -> Collection:
+        """The same open collection, which encodes with other objects of the same model."""
+        for model in (encoder, query_encoder or encoder):
+            self.settings.check_model(model.fingerprint, model.dim, self.path)
+        other = copy(self)
+        other.encoder, other.query_encoder = encoder, query_encoder or encoder
+        return other
 
     # In and out -------------------------------------------------------------------------------------------
 

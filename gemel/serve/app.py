@@ -11,22 +11,33 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp
 
-from gemel.serve import openai_routes, own_routes, rerank_routes, state_routes, tei_routes
+from gemel.serve import (
+    collection_routes,
+    openai_routes,
+    own_routes,
+    rerank_routes,
+    state_routes,
+    task_routes,
+    tei_routes,
+)
 from gemel.serve.answers import Answer, json_bytes, plain
 from gemel.serve.calls import Call, Serving
 from gemel.serve.door import Door
 from gemel.serve.gate import Gate
 from gemel.serve.openapi import document
+from gemel.serve.page import page_routes
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import Free
 
-# Every door of the server. What searches and collections add goes here, as one more room's ROUTES.
+# Every door of the server but the page.
 ROUTES: tuple[Route, ...] = (
     *openai_routes.ROUTES,
     *tei_routes.ROUTES,
     *rerank_routes.ROUTES,
     *own_routes.ROUTES,
+    *collection_routes.ROUTES,
+    *task_routes.ROUTES,
     *state_routes.ROUTES,
 )
 
@@ -41,7 +52,7 @@ def make_app(serving: Serving) -> ASGIApp:
     own = Route("GET", "/openapi.json", openapi, "This document.", Free(), scope="open")
     routes = [
         StarletteRoute(route.path, endpoint=Door(route, serving), methods=[route.method])
-        for route in (*ROUTES, own)
+        for route in (*ROUTES, own, *page_routes())
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
     app.router.redirect_slashes = False

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,14 @@ from starlette.types import Receive
 from gemel.serve.batcher import Batcher, Job, Runner
 from gemel.serve.bodies import BodyRoom
 from gemel.serve.keys import Keys
+from gemel.serve.library import Library
 from gemel.serve.metrics import Gauge, Metrics
 from gemel.serve.models import Models, Shelf
 from gemel.serve.refusals import ClientGone, Refusal
 from gemel.serve.settings import ServeSettings
 
+# Searches and comparisons at once. They wait for the queue, so threads that the queue needs are not theirs.
+WORKERS = 4
 # An answer that comes sooner is not worth a task that looks whether the client has gone.
 UNWATCHED_SECONDS = 0.02
 
@@ -31,6 +35,8 @@ class Serving:
         self.limits = settings.limits
         self.shelf = shelf
         self.keys = keys
+        self.library = None if settings.collections is None else Library(settings.collections)
+        self.workers = ThreadPoolExecutor(WORKERS, "gemel-work")
         self.metrics = Metrics()
         self.room = BodyRoom(self.limits)
         self.n_requests = 0  # that are being read or answered
@@ -49,6 +55,13 @@ class Serving:
             ),
             Gauge("gemel_requests", "Requests being answered.", lambda: self.n_requests),
         ]
+
+    def close(self) -> None:
+        """Finish what is queued, and let go of threads and collections."""
+        self.workers.shutdown(cancel_futures=True)
+        self.batcher.close()
+        if self.library is not None:
+            self.library.close()
 
     @property
     def retry_after_seconds(self) -> int:

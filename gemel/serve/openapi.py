@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -33,7 +34,8 @@ ERRORS: dict[Dialect, dict[str, Any]] = {
     },
     "cohere": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
 }
-ONLY_WITH_A_BODY = {"too_large", "media_type", "slow_body", "overloaded", "empty", "not_loaded", "late"}
+PARAMETER = re.compile(r"{(\w+)(?::path)?}")
+ONLY_WITH_A_BODY = {"too_large", "media_type", "slow_body", "overloaded", "empty", "not_loaded"}
 
 
 def document(routes: Iterable[Route], *, needs_key: bool) -> dict[str, Any]:
@@ -47,7 +49,7 @@ def document(routes: Iterable[Route], *, needs_key: bool) -> dict[str, Any]:
         "info": {
             "title": "gemel",
             "version": VERSION,
-            "description": "Sentence embeddings, similarity and re-ranking.",
+            "description": "Sentence embeddings, similarity, search, clusters, duplicates and re-ranking.",
         },
         "paths": paths,
         "components": {"schemas": {f"Error-{name}": schema for name, schema in ERRORS.items()}},
@@ -68,10 +70,10 @@ def _operation(route: Route, needs_key: bool) -> dict[str, Any]:
             **_refusals(route),
         },
     }
-    if "{" in route.path:
-        name = route.path.split("{")[1].split(":")[0].rstrip("}")
+    names = PARAMETER.findall(route.path)
+    if names:
         operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ]
     if route.request is not None:
         content = {"application/json": {"schema": route.request.schema()}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gemel.errors import GemelError, InvalidInput, Overloaded
+from gemel.errors import Busy, Damaged, GemelError, InvalidInput, ModelMismatch, Overloaded, WriteFailed
 
 Dialect = Literal["openai", "tei", "cohere"]
 
@@ -35,11 +35,24 @@ REASONS = {
     "no_key": Reason(401, 401, "Validation", "authentication_error", "invalid_api_key"),
     "forbidden": Reason(403, 403, "Validation", "permission_error", "forbidden"),
     "misdirected": Reason(421, 421, "Validation", "invalid_request_error", "unknown_host"),
+    "mismatch": Reason(409, 409, "Validation", "invalid_request_error", "model_mismatch"),
+    "busy": Reason(503, 503, "Overloaded", "server_error", "busy"),
+    "storage": Reason(507, 507, "Backend", "server_error", "storage"),
     "overloaded": Reason(429, 429, "Overloaded", "rate_limit_error", "overloaded"),
     "late": Reason(504, 504, "Overloaded", "server_error", "timeout"),
     "stopping": Reason(503, 503, "Unhealthy", "server_error", "stopping"),
     "internal": Reason(500, 500, "Backend", "server_error", "internal"),
 }
+
+
+# The errors whose own words are an answer, and what they are answered as.
+TOLD: tuple[tuple[type[GemelError], str], ...] = (
+    (ModelMismatch, "mismatch"),
+    (InvalidInput, "invalid"),
+    (Busy, "busy"),
+    (Damaged, "storage"),
+    (WriteFailed, "storage"),
+)
 
 
 class Refusal(Exception):
@@ -90,8 +103,9 @@ def refusal_of(error: Exception, retry_after_seconds: int = 1) -> Refusal:
         return error
     if isinstance(error, Overloaded):
         return Refusal("overloaded", str(error), headers={"Retry-After": str(retry_after_seconds)})
-    if isinstance(error, InvalidInput):
-        return Refusal("invalid", str(error))
+    for kind_of_error, reason in TOLD:
+        if isinstance(error, kind_of_error):
+            return Refusal(reason, str(error), headers={"Retry-After": "1"} if reason == "busy" else None)
     kind = "its model failed" if isinstance(error, GemelError) else "it failed"
     return Refusal(
         "internal", f"the request was good, but {kind}; the server's log has it under the request id"

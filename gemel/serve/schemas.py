@@ -93,7 +93,7 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """A number; answers only."""
+    """A number."""
 
     what: str = "a number"
 
@@ -251,7 +251,7 @@ class Reply(Record):
 
 @dataclass(frozen=True)
 class Free(Kind):
-    """Any object; answers only."""
+    """Any object."""
 
     what: str = "an object"
 
@@ -259,6 +259,8 @@ class Free(Kind):
         return {"type": "object"}
 
     def read(self, value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            raise self.refuse(value, where)
         return value
 
 

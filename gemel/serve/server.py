@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from types import FrameType
 
@@ -17,6 +18,7 @@ import uvicorn
 from gemel.errors import GemelError, InvalidInput, UnknownWordsWarning
 from gemel.serve.app import make_app
 from gemel.serve.calls import Serving
+from gemel.serve.demo import add_demo
 from gemel.serve.keys import Keys
 from gemel.serve.logs import log, set_up
 from gemel.serve.models import Shelf, load_models
@@ -29,13 +31,16 @@ ACCEPT_SECONDS = 0.05  # to accept what has connected before the server stops li
 KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections: who closes first must not be the server
 BACKLOG = 2_048
 
+OnReady = Callable[[int], object]
+
 
 class GracefulServer(uvicorn.Server):
     """uvicorn, which on SIGTERM answers what it has accepted, and on SIGHUP loads the models anew."""
 
-    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
+    def __init__(self, config: uvicorn.Config, serving: Serving, on_ready: OnReady) -> None:
         super().__init__(config)
         self._serving = serving
+        self._on_ready = on_ready
         self._reloading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
@@ -44,6 +49,8 @@ class GracefulServer(uvicorn.Server):
         if hasattr(signal, "SIGHUP") and self.started:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
         log("ready", host=self.config.host, port=self.port, model=self._serving.shelf.current.name)
+        if self.started:
+            self._on_ready(self.port)
 
     @property
     def port(self) -> int:
@@ -100,8 +107,15 @@ class GracefulServer(uvicorn.Server):
         log("reloaded", model=models.name, fingerprint=after, changed=before != after)
 
 
-def serve(settings: ServeSettings, keys: Keys, *, log_level: str = "info") -> None:
-    """Load the models and answer requests until a signal says to stop."""
+def serve(
+    settings: ServeSettings,
+    keys: Keys,
+    *,
+    log_level: str = "info",
+    on_ready: OnReady = lambda port: None,
+    on_demo: Callable[[int], object] = lambda n_sentences: None,
+) -> None:
+    """Load the models and answer requests until a signal says to stop; `on_ready` is told the port."""
     if not settings.is_local and not len(keys) and not settings.allows_anyone:
         raise InvalidInput(
             f"host={settings.host!r} lets other machines in and there is no key; give --key-file or the "
@@ -113,11 +127,13 @@ def serve(settings: ServeSettings, keys: Keys, *, log_level: str = "info") -> No
     bound = _bound_socket(settings)
     models = load_models(settings.models)
     serving = Serving(settings, Shelf(models, settings.models), keys)
-    server = GracefulServer(_config(settings, serving), serving)
+    if settings.has_demo and serving.library is not None:
+        add_demo(serving.library, models.encoder, models.name, on_begin=on_demo)
+    server = GracefulServer(_config(settings, serving), serving, on_ready)
     try:
         server.run(sockets=[bound])
     finally:
-        serving.batcher.close()
+        serving.close()
 
 
 def _bound_socket(settings: ServeSettings) -> socket:

@@ -54,6 +54,8 @@ class ServeSettings:
     host: str = "127.0.0.1"
     port: int = 8080
     models: ModelChoice = field(default_factory=ModelChoice)
+    collections: str | None = None  # the folder of all collections; without one there are none
+    has_demo: bool = False  # make a collection of Python's own documentation there, if it is not there yet
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()  # besides the loopback names and the host itself
     cors_origins: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ def draw_clusters(
     if projection == "umap":
         places = _umap(normalise(vectors[rows]), seed)
     else:
-        places = _on_axes(normalise(vectors[rows]), labels, clustering)
+        places = places_on_axes(normalise(vectors[rows]), labels, clustering)
     n_named = min(len(clustering), len(_COLOURS))
     with quiet_style():
         figure = new_figure(7.2, 5.6 if sample is None else 7.8)
@@ -92,7 +92,8 @@ def _drawn(clustering: Clustering, seed: int) -> Labels:
     return np.sort(chosen)
 
 
-def _on_axes(units: Vectors, labels: Labels, clustering: Clustering) -> Places:
+def places_on_axes(units: Vectors, labels: Labels, clustering: Clustering) -> Places:
+    """Where rows (n, dim) of unit length lie on a map (n, 2): half-way to the centre of their cluster."""
     # The axes along which the centres differ: those of the rows would spread the clusters over each other.
     weights = np.ceil(100 * clustering.sizes / max(1, len(clustering.labels))).astype(np.int64)
     spread = np.repeat(clustering.centres, weights, axis=0)

@@ -39,9 +39,10 @@ def models(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> TinyMod
 
 
 @pytest.fixture(scope="module")
-def server(models: TinyModels) -> Iterator[RunningServer]:
+def server(models: TinyModels, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     running = RunningServer(
         *("--model", str(models.encoder_folder), "--reranker", str(models.reranker_folder)),
+        *("--collections", str(tmp_path_factory.mktemp("collections"))),
         GEMEL_API_KEYS=KEY,
     )
     yield running

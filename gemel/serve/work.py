@@ -1,0 +1,104 @@
+"""Longer work than encoding: the library's own functions on threads, their encoding by way of the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Vectors
+from gemel.errors import GemelError
+from gemel.serve.answers import Answer, json_bytes
+from gemel.serve.calls import Call
+from gemel.serve.inputs import embed, score
+from gemel.serve.refusals import Refusal, refusal_of
+from gemel.serve.schemas import Inputs
+from gemel.text_encoder import TextEncoder
+
+Result = TypeVar("Result")
+Loop = asyncio.AbstractEventLoop
+
+GRACE_SECONDS = 1.0  # after the request's time, in which the queue itself says that it is over
+
+
+class QueuedEncoder:
+    """The server's encoder for a function on a thread: it waits in the queue as every request does."""
+
+    def __init__(self, call: Call, encoder: TextEncoder, loop: Loop) -> None:
+        self.dim = encoder.dim
+        self.fingerprint = encoder.fingerprint
+        self._call = call
+        self._encoder = encoder
+        self._loop = loop
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One vector a text (n, dim)."""
+        if not texts:
+            return np.zeros((0, self.dim), np.float32)
+        made = embed(self._call, Inputs(list(texts), False), encoder=self._encoder)
+        return _waited_for(self._call, made, self._loop)
+
+
+class QueuedReranker:
+    """The server's re-ranker, likewise."""
+
+    def __init__(self, call: Call, loop: Loop) -> None:
+        call.models.the_reranker()
+        self._call = call
+        self._loop = loop
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
+        """One score a pair (n,), or one a label (n, labels)."""
+        scores: npt.NDArray[np.float32] = _waited_for(self._call, score(self._call, pairs), self._loop)
+        return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+
+def both_sides(call: Call) -> tuple[QueuedEncoder, QueuedEncoder]:
+    """The encoder with the prompts that its model has for documents and for queries."""
+    loop, encoder = asyncio.get_running_loop(), call.models.encoder
+    prompts: Mapping[str, str] = getattr(getattr(encoder, "spec", None), "prompts", {})
+    documents, queries = (
+        QueuedEncoder(
+            call, call.models.encoder_with(next((each for each in names if each in prompts), None)), loop
+        )
+        for names in (DOCUMENT_PROMPTS, QUERY_PROMPTS)
+    )
+    return documents, queries
+
+
+async def answered(call: Call, work: Callable[[], Any]) -> Answer:
+    """What a function gives, as JSON; it runs on a thread, and its time is the request's."""
+
+    def made() -> bytes:
+        return json_bytes(work())
+
+    serving = call.serving
+    running = asyncio.get_running_loop().run_in_executor(serving.workers, made)
+    try:
+        remaining = max(0.0, call.deadline - time.monotonic())
+        return Answer(await asyncio.wait_for(running, remaining))
+    except GemelError as error:  # Busy is a TimeoutError too, hence first
+        refusal = refusal_of(error, serving.retry_after_seconds)
+        if serving.library is not None:
+            refusal.message = serving.library.without_root(refusal.message)
+        raise refusal from error
+    except asyncio.TimeoutError:
+        limit = serving.limits.timeout_seconds
+        raise Refusal(
+            "late", f"the answer was not ready within the {limit:g} seconds of timeout_seconds"
+        ) from None
+
+
+def _waited_for(call: Call, made: Coroutine[Any, Any, Result], loop: Loop) -> Result:
+    """The result of what runs on the event loop; not waited for once that has come to its end."""
+    running = asyncio.run_coroutine_threadsafe(made, loop)
+    try:
+        return running.result(max(0.0, call.deadline - time.monotonic()) + GRACE_SECONDS)
+    except concurrent.futures.TimeoutError:
+        running.cancel()
+        raise Refusal("stopping", "the server has stopped before the answer was ready") from None
