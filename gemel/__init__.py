@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         load_reranker,
         load_trainable,
     )
-    from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, top_k, top_pairs
+    from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, pairs_above, top_k, top_pairs
     from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import cluster
     from gemel.tasks.clustering import Clustering
@@ -101,6 +101,7 @@ _HOMES = {
     "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
     "mine": "tasks.mine",
+    "pairs_above": "similarity",
     "read_corpus": "tasks.corpus",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
@@ -160,6 +161,7 @@ __all__ = [
     "make_corpus",
     "manhattan",
     "mine",
+    "pairs_above",
     "read_corpus",
     "remove_documents",
     "rerank",

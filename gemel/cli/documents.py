@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from gemel.data.texts import TextSource
+    from gemel.data.texts import Id, TextSource
     from gemel.index import Record
 
 
@@ -42,9 +43,24 @@ def number_columns(metadata: str) -> set[str]:
 
 
 def count_rows(texts: Iterable[TextSource]) -> int | None:
-    """How many texts there are in all; None where some can be read only once."""
-    counts = [source.count_rows() for source in texts]
-    return None if None in counts else sum(count for count in counts if count is not None)
+    """How many texts there are in all; None where some can be read only once. Ids that repeat are refused."""
+    seen: set[Id] = set()
+    n_rows, is_known = 0, True
+    for source in texts:
+        if source.is_stdin or not Path(source.path).is_file():
+            is_known = False
+            continue
+        for row, record in enumerate(source.records()):
+            n_rows += 1
+            if source.id_column is None:
+                continue
+            if record.id in seen:
+                raise InvalidInput(
+                    f"row {row:,} of {source.name} has the id {record.id!r}, as an earlier one has; expected "
+                    "ids that differ: name another column, or leave out --id-column"
+                )
+            seen.add(record.id)
+    return n_rows if is_known else None
 
 
 def documents_of(texts: Iterable[TextSource], numbers: set[str]) -> Iterator[Record]:

@@ -74,7 +74,9 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
         elif sys.stdin.isatty():
             _prompt(asker, as_json)
         else:
-            lines = (line.strip() for line in sys.stdin)
+            from gemel.data.lines import decoded_lines
+
+            lines = (line.strip() for line in decoded_lines(sys.stdin.buffer, "stdin"))
             queries = (line for line in lines if line)
             while window := list(islice(queries, QUERIES_AT_ONCE)):
                 asker.answer(window, shows=shows)

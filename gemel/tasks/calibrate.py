@@ -101,7 +101,7 @@ def calibrate(
     if slope <= 0:
         raise InvalidInput(
             f"pairs labelled {positive!r} are not more similar than the others; expected that they are: "
-            "say with positive= which label means that a pair is a duplicate"
+            "say with positive= (--positive) which label means that a pair is a duplicate"
         )
     found_precision, found_recall = _figures(_counts(scores, is_positive, split.threshold))
     held_out_precision, held_out_recall = _held_out(scores, is_positive, precision)

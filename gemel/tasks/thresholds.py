@@ -101,7 +101,7 @@ def positives_of(pairs: Examples, positive: str, name: str) -> npt.NDArray[np.bo
     if positive not in pairs.label_names:
         raise InvalidInput(
             f"{name} has the labels {', '.join(pairs.label_names)} and none {positive!r}; "
-            "say with positive= which of them means that a pair is a duplicate"
+            "say with positive= (--positive) which of them means that a pair is a duplicate"
         )
     is_positive: npt.NDArray[np.bool_] = pairs.labels == pairs.label_names.index(positive)
     if is_positive.all() or not is_positive.any():

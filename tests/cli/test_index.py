@@ -189,7 +189,7 @@ def test_wrong_input_is_told_in_one_line(made: Path, table: Path, tmp_path: Path
         ((*add, table, *COLUMNS, "--metadata", "month"), "has no column 'month'", 1),
         ((*add, table, *COLUMNS, "--metadata", "lang:number"), "'lang' holds 'en'; expected a number", 1),
         ((*add, table, *COLUMNS, "--metadata", "lang:date"), "expected NAME, NAME:number or NAME:text", 1),
-        ((*add, table, "--column", "body", "--id-column", "lang"), "id 'en' is given twice", 1),
+        ((*add, table, "--column", "body", "--id-column", "lang"), "row 1 of", 1),
         ((*add, table, *COLUMNS, "--dtype", "float16"), "keeps its vectors as float32", 1),
         (add, "give INPUT files, or --watch FOLDER", 2),
         ((*add, "--watch", tmp_path / "none"), "is no folder, or is gone", 1),
@@ -209,6 +209,16 @@ def test_wrong_input_is_told_in_one_line(made: Path, table: Path, tmp_path: Path
             assert errors.count("\n") == 1
     with Collection.open(made) as opened:
         assert len(opened) == 3
+
+
+def test_ids_that_repeat_are_told_before_anything_is_written(tmp_path: Path, tiny_bert: Path) -> None:
+    # farther apart than what is committed at a time
+    rows = "".join(f'{{"id": {n % 3000}, "text": "text {n}"}}\n' for n in range(3001))
+    (tmp_path / "t.jsonl").write_text(rows)
+    adding = ("index", "add", tmp_path / "c", tmp_path / "t.jsonl", "--id-column", "id", "-m", tiny_bert)
+    assert "row 3,000 of" in (message := run(*adding, check=1).stderr)
+    assert "has the id 0, as an earlier one has; expected ids that differ" in message
+    assert not (tmp_path / "c").exists()
 
 
 def test_days_and_times_are_kept_as_texts_that_sort_as_they_do(made: Path, tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import torch
 from stand_ins import sentences
-from terminals import lines_of, on_a_terminal, run
+from terminals import GEMEL, lines_of, on_a_terminal, run
 
 from gemel import load_encoder, load_reranker
 from gemel.checkpoint import read_encoder_folder
@@ -55,6 +56,14 @@ def test_lines_of_standard_input_are_queries(made: Path) -> None:
         {"query": "dog", "rank": 2, "id": 3, "text": TEXTS[3], "metadata": {"n": 3}}
         | {"score": pytest.approx(0.0, abs=5)}
     ]
+
+
+def test_standard_input_is_utf8_with_or_without_a_byte_order_mark(made: Path) -> None:
+    lexical = ("search", made, "-k", 1, "--mode", "lexical")
+    (hit,) = lines_of(*lexical, stdin="\ufeffguitar\r\n")
+    assert hit["query"] == "guitar"
+    done = subprocess.run([*GEMEL, *map(str, lexical)], input=b"guitar\n\xff\n", capture_output=True)
+    assert (done.returncode, b"stdin, line 2: invalid start byte" in done.stderr) == (1, True)
 
 
 def test_a_passage_points_into_its_document(made: Path) -> None:
