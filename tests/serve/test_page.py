@@ -119,6 +119,22 @@ def test_hits_come_as_one_types_and_say_why(page: Page) -> None:
 
 
 @pytest.mark.extras
+def test_told_nothing_the_server_makes_a_demo_and_says_where_to_click(
+    default_weights: Path, tmp_path: Path
+) -> None:
+    for n_made in (1, 0):  # the second time it is there already
+        running = RunningServer(GEMEL_CACHE=str(tmp_path))
+        try:
+            told = [entry["event"] for entry in running.log]
+            running.wait_for(f"gemel: open {running.url}/ in a browser")
+            assert sum("10,000 sentences" in event for event in told) == n_made
+            (demo,) = running.get("/v1/collections").json()["data"]
+            assert (demo["name"], demo["n_records"]) == (NAME, 10_000)
+        finally:
+            assert running.stop() == 0
+
+
+@pytest.mark.extras
 def test_ways_to_search_stand_side_by_side(page: Page) -> None:
     browser = page.browser
     browser.write("#query", "wait until another thread is finished")
@@ -126,7 +142,7 @@ def test_ways_to_search_stand_side_by_side(page: Page) -> None:
         if not browser.run(f"document.querySelector('#way-{way}').checked"):
             browser.click(f"#way-{way}")
     browser.wait_for("document.querySelectorAll('.column').length === 3")
-    browser.wait_for("document.querySelector('#results').dataset.explained === 'true'")
+    browser.wait_for("document.querySelector('#results').dataset.explained")
     titles = browser.run("[...document.querySelectorAll('.column')].map(each => each.ariaLabel)")
     assert titles == ["Hybrid", "Dense", "Re-ranked"]
     assert "was #" in browser.text(".column:last-child")
