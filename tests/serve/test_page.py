@@ -119,6 +119,33 @@ def test_hits_come_as_one_types_and_say_why(page: Page) -> None:
 
 
 @pytest.mark.extras
+def test_a_server_with_keys_asks_for_one_and_without_collections_says_how_to_have_some(
+    tiny_models: TinyModels, tmp_path: Path
+) -> None:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("chromium is not installed: the page cannot be tried in a browser")
+    key = "a-key-for-the-page"
+    running = RunningServer("--model", str(tiny_models.encoder_folder), GEMEL_API_KEYS=key)
+    browser = Browser(program, tmp_path)
+    try:
+        browser.resize(*SIZES["desktop"])
+        browser.call("Page.navigate", url=running.url + "/")
+        browser.wait_for("document.querySelector('#key-dialog')?.open")
+        browser.write("#key", key)
+        browser.click("#key-form button")
+        browser.wait_for("document.querySelector('html[data-ready]')")
+        browser.wait_for("document.querySelector('#results .empty')")
+        assert "gemel serve --collections" in browser.text("#results")
+        assert browser.run("document.querySelector('#query').disabled")
+        browser.click("#tab-compare")
+        browser.wait_for("document.querySelector('#heat td')")
+    finally:
+        browser.close()
+        assert running.stop() == 0
+
+
+@pytest.mark.extras
 def test_told_nothing_the_server_makes_a_demo_and_says_where_to_click(
     default_weights: Path, tmp_path: Path
 ) -> None:
