@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -41,11 +42,15 @@ def add_demo(
         return name
     sentences = standard_library_sentences(n_sentences)
     on_begin(len(sentences))
-    draft = library.root / f".{name}.unfinished"
-    shutil.rmtree(draft, ignore_errors=True)
-    with Collection.create(draft, encoder, model=model) as collection:
-        collection.add(
-            Record(number, text, {"length": len(text.split())}) for number, text in enumerate(sentences, 1)
-        )
-    draft.rename(library.root / name)
+    draft = library.root / f".{name}.{os.getpid()}.unfinished"
+    try:
+        with Collection.create(draft, encoder, model=model) as collection:
+            collection.add(
+                Record(number, text, {"length": len(text.split())})
+                for number, text in enumerate(sentences, 1)
+            )
+        if name not in library.names():  # another server may have been quicker
+            draft.rename(library.root / name)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
     return name

@@ -128,7 +128,10 @@ def serve(
     models = load_models(settings.models)
     serving = Serving(settings, Shelf(models, settings.models), keys)
     if settings.has_demo and serving.library is not None:
-        add_demo(serving.library, models.encoder, models.name, on_begin=on_demo)
+        try:
+            add_demo(serving.library, models.encoder, models.name, on_begin=on_demo)
+        except OSError as error:  # no room, or no right to write: everything else can be served
+            log("no demo collection", level=logging.WARNING, failure=error, message=str(error))
     server = GracefulServer(_config(settings, serving), serving, on_ready)
     try:
         server.run(sockets=[bound])

@@ -222,6 +222,19 @@ def test_a_collection_that_another_process_changes_is_busy(keeper: RunningServer
     assert keeper.post("/v1/collections/locked/add", {"texts": ["a"]}).json()["n_new"] == 1
 
 
+def test_an_answer_that_takes_too_long_is_given_up(keeper: RunningServer) -> None:
+    request = {"collection": "stored", "method": "kmeans", "n_clusters": 30}
+    late = keeper.post("/v1/cluster", request, headers={"X-Timeout-Seconds": "0.0001"})
+    assert late.status_code == 504
+    assert keeper.post("/v1/cluster", request).status_code == 200
+
+
+def test_a_demo_that_cannot_be_written_is_told_as_such(tiny_models: TinyModels, tmp_path: Path) -> None:
+    (tmp_path / "gone").write_text("no folder", encoding="utf-8")
+    with pytest.raises(OSError, match="could not be made"):
+        add_demo(Library(tmp_path / "gone" / "deeper"), tiny_models.encoder(), "tiny", n_sentences=9)
+
+
 def test_without_a_root_there_are_no_collections(server: RunningServer) -> None:
     for refused in (
         server.get("/v1/collections"),

@@ -119,6 +119,49 @@ def test_hits_come_as_one_types_and_say_why(page: Page) -> None:
 
 
 @pytest.mark.extras
+def test_a_server_with_keys_asks_for_one_and_without_collections_says_how_to_have_some(
+    tiny_models: TinyModels, tmp_path: Path
+) -> None:
+    program = find_chromium()
+    if program is None:
+        pytest.skip("chromium is not installed: the page cannot be tried in a browser")
+    key = "a-key-for-the-page"
+    running = RunningServer("--model", str(tiny_models.encoder_folder), GEMEL_API_KEYS=key)
+    browser = Browser(program, tmp_path)
+    try:
+        browser.resize(*SIZES["desktop"])
+        browser.call("Page.navigate", url=running.url + "/")
+        browser.wait_for("document.querySelector('#key-dialog')?.open")
+        browser.write("#key", key)
+        browser.click("#key-form button")
+        browser.wait_for("document.querySelector('html[data-ready]')")
+        browser.wait_for("document.querySelector('#results .empty')")
+        assert "gemel serve --collections" in browser.text("#results")
+        assert browser.run("document.querySelector('#query').disabled")
+        browser.click("#tab-compare")
+        browser.wait_for("document.querySelector('#heat td')")
+    finally:
+        browser.close()
+        assert running.stop() == 0
+
+
+@pytest.mark.extras
+def test_told_nothing_the_server_makes_a_demo_and_says_where_to_click(
+    default_weights: Path, tmp_path: Path
+) -> None:
+    for n_made in (1, 0):  # the second time it is there already
+        running = RunningServer(GEMEL_CACHE=str(tmp_path))
+        try:
+            told = [entry["event"] for entry in running.log]
+            running.wait_for(f"gemel: open {running.url}/ in a browser")
+            assert sum("10,000 sentences" in event for event in told) == n_made
+            (demo,) = running.get("/v1/collections").json()["data"]
+            assert (demo["name"], demo["n_records"]) == (NAME, 10_000)
+        finally:
+            assert running.stop() == 0
+
+
+@pytest.mark.extras
 def test_ways_to_search_stand_side_by_side(page: Page) -> None:
     browser = page.browser
     browser.write("#query", "wait until another thread is finished")
@@ -126,7 +169,7 @@ def test_ways_to_search_stand_side_by_side(page: Page) -> None:
         if not browser.run(f"document.querySelector('#way-{way}').checked"):
             browser.click(f"#way-{way}")
     browser.wait_for("document.querySelectorAll('.column').length === 3")
-    browser.wait_for("document.querySelector('#results').dataset.explained === 'true'")
+    browser.wait_for("document.querySelector('#results').dataset.explained")
     titles = browser.run("[...document.querySelectorAll('.column')].map(each => each.ariaLabel)")
     assert titles == ["Hybrid", "Dense", "Re-ranked"]
     assert "was #" in browser.text(".column:last-child")

@@ -32,11 +32,14 @@ async function search(signal, explain) {
   document.querySelector("#suggestions").hidden = Boolean(asked) || !state.collection?.name.startsWith(DEMO);
   if (!state.collection || !asked) return showEmpty();
   const ways = chosen();
+  const asking = JSON.stringify([asked, filter.value, state.collection.name, ways.map((way) => way.name)]);
   try {
     const columns = await Promise.all(ways.map((way) => column(way, asked, explain, signal)));
+    // The quick answer may come after the explained one, which says more.
+    if (!explain && results.dataset.explained === asking) return;
     if (!columns.length) results.replaceChildren(emptyState("Choose a way to search", "Tick one or several above."));
     else results.replaceChildren(...columns);
-    results.dataset.explained = String(explain);
+    results.dataset.explained = explain ? asking : "";
     showNotice("");
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -102,6 +105,7 @@ function marked(hit) {
 
 function showEmpty() {
   status.textContent = "";
+  results.dataset.explained = "";
   if (!state.keepsCollections) {
     return results.replaceChildren(emptyState("No collections here", "Start the server with ", element("code", {}, "gemel serve --collections FOLDER"), " to keep and search texts."));
   }

@@ -69,14 +69,15 @@ async function read() {
 function batchOf(rows) {
   const batch = { texts: [], metadata: [] };
   const ids = [];
+  const areNamed = column.value !== "id" && table.every(({ id }) => (typeof id === "string" && id !== "") || Number.isSafeInteger(id));
   for (const row of rows) {
-    const { [column.value]: text, id, ...others } = row;
+    const { [column.value]: text, ...others } = row;
     if (typeof text !== "string" || !text.trim()) continue;
+    if (areNamed) ids.push(others.id), delete others.id;
     batch.texts.push(text);
     batch.metadata.push(others);
-    if (typeof id === "string" || Number.isSafeInteger(id)) ids.push(id);
   }
-  return ids.length === batch.texts.length && ids.length ? { ...batch, ids } : batch;
+  return areNamed ? { ...batch, ids } : batch;
 }
 
 async function send(name) {
