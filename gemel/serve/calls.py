@@ -22,7 +22,8 @@ from gemel.serve.refusals import ClientGone, Refusal
 from gemel.serve.settings import ServeSettings
 
 # Searches and comparisons at once. They wait for the queue, so threads that the queue needs are not theirs.
-WORKERS = 4
+# A search is quick and a clustering is not: neither may take the other's threads.
+WORKERS, SLOW_WORKERS = 8, 2
 # An answer that comes sooner is not worth a task that looks whether the client has gone.
 UNWATCHED_SECONDS = 0.02
 
@@ -37,6 +38,7 @@ class Serving:
         self.keys = keys
         self.library = None if settings.collections is None else Library(settings.collections)
         self.workers = ThreadPoolExecutor(WORKERS, "gemel-work")
+        self.slow_workers = ThreadPoolExecutor(SLOW_WORKERS, "gemel-slow-work")
         self.metrics = Metrics()
         self.room = BodyRoom(self.limits)
         self.n_requests = 0  # that are being read or answered
@@ -59,6 +61,7 @@ class Serving:
     def close(self) -> None:
         """Finish what is queued, and let go of threads and collections."""
         self.workers.shutdown(cancel_futures=True)
+        self.slow_workers.shutdown(cancel_futures=True)
         self.batcher.close()
         if self.library is not None:
             self.library.close()

@@ -131,7 +131,7 @@ async def mine_pairs(call: Call, request: dict[str, Any]) -> Answer:
             data += (dict(zip(columns, values, strict=False)) for values in rows.of(block))
         return {"object": "mine", "n_rows": len(corpus), "data": data}
 
-    return await answered(call, mined)
+    return await answered(call, mined, is_slow=True)
 
 
 async def find_duplicates(call: Call, request: dict[str, Any]) -> Answer:
@@ -162,7 +162,7 @@ async def find_duplicates(call: Call, request: dict[str, Any]) -> Answer:
         told = {"object": "dedupe", "n_rows": len(corpus), **counts, "threshold": request["threshold"]}
         return {**told, "data": data}
 
-    return await answered(call, deduped)
+    return await answered(call, deduped, is_slow=True)
 
 
 async def find_clusters(call: Call, request: dict[str, Any]) -> Answer:
@@ -187,7 +187,7 @@ async def find_clusters(call: Call, request: dict[str, Any]) -> Answer:
             told["places"] = np.ascontiguousarray(places, np.float32)
         return told | ({"texts": corpus.texts} if request["return_texts"] else {})
 
-    return await answered(call, clustered)
+    return await answered(call, clustered, is_slow=True)
 
 
 def _described(found: Clustering, corpus: Corpus) -> list[dict[str, Any]]:

@@ -71,14 +71,15 @@ def both_sides(call: Call) -> tuple[QueuedEncoder, QueuedEncoder]:
     return documents, queries
 
 
-async def answered(call: Call, work: Callable[[], Any]) -> Answer:
+async def answered(call: Call, work: Callable[[], Any], *, is_slow: bool = False) -> Answer:
     """What a function gives, as JSON; it runs on a thread, and its time is the request's."""
 
     def made() -> bytes:
         return json_bytes(work())
 
     serving = call.serving
-    running = asyncio.get_running_loop().run_in_executor(serving.workers, made)
+    workers = serving.slow_workers if is_slow else serving.workers
+    running = asyncio.get_running_loop().run_in_executor(workers, made)
     try:
         remaining = max(0.0, call.deadline - time.monotonic())
         return Answer(await asyncio.wait_for(running, remaining))

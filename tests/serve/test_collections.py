@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -290,6 +291,21 @@ def test_many_at_once_neither_wait_for_each_other_nor_fail(keeper: RunningServer
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda _: keeper.post("/v1/search", request).status_code, range(32)))
     assert answers == [200] * 32
+
+
+def test_searches_do_not_wait_for_clusterings(keeper: RunningServer) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    texts = sentences(3_000, seed=3)
+    slow = {"texts": texts, "method": "kmeans", "n_clusters": 200}
+    with ThreadPoolExecutor(4) as pool:
+        clusterings = [pool.submit(keeper.post, "/v1/cluster", slow) for _ in range(4)]
+        time.sleep(0.3)
+        found = keeper.post("/v1/search", {"collection": "stored", "queries": "the man"})
+        n_running = sum(not each.done() for each in clusterings)
+        assert found.status_code == 200
+        assert n_running > 0
+        assert [each.result().status_code for each in clusterings] == [200] * 4
 
 
 def test_the_demo_collection_is_made_once_for_each_model(tiny_models: TinyModels, tmp_path: Path) -> None:
