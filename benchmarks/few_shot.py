@@ -158,7 +158,7 @@ def measure(
                     f"{np.median([each.predicting_seconds for each in found]):,.1f}",
                 ]
             )
-    print(format_table(["examples", "system", "accuracy", "learning s", "predicting s"], rows))  # noqa: T201
+    click.echo(format_table(["examples", "system", "accuracy", "learning s", "predicting s"], rows))
 
 
 @click.command()

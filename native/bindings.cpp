@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "arrays.hpp"
 #include "ceiling.hpp"
 #include "cpu.hpp"
 #include "engine.hpp"
@@ -19,10 +20,6 @@ using namespace gemel;
 
 namespace {
 
-template <class T, size_t Dimensions>
-using Array = nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
-template <class T, size_t Dimensions>
-using Output = nb::ndarray<T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 using FloatMatrix = Array<float, 2>;
 using FloatVector = Array<float, 1>;
 

@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "arrays.hpp"
 #include "engine.hpp"
 #include "pairs.hpp"
 
@@ -14,11 +15,6 @@ namespace nb = nanobind;
 using namespace gemel;
 
 namespace {
-
-template <class T, size_t Dimensions>
-using Array = nb::ndarray<const T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
-template <class T, size_t Dimensions>
-using Output = nb::ndarray<T, nb::ndim<Dimensions>, nb::c_contig, nb::device::cpu>;
 
 constexpr size_t widest = 60'000;  // so that a sum of products of bytes stays within 32 bits
 

@@ -28,6 +28,19 @@ def lines_of(*arguments: object, **settings: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run(*arguments, **settings).stdout.splitlines()]
 
 
+def shown_on(terminal: int) -> str:
+    """What was written to a terminal whose other end is closed."""
+    shown = b""
+    try:
+        while block := os.read(terminal, 1 << 16):
+            shown += block
+    except OSError:  # Linux ends a terminal with an error
+        pass
+    finally:
+        os.close(terminal)
+    return shown.decode().replace("\r\n", "\n")
+
+
 def on_a_terminal(*arguments: object, typed: Sequence[str] = (), prompt: str = "search: ") -> str:
     """What a person sees who calls the command and types these lines, each at a prompt."""
     ours, theirs = pty.openpty()

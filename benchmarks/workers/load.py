@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 LOST = "lost"
@@ -114,8 +115,7 @@ def report(load: Load, seconds: float) -> dict[str, Any]:
 async def main(
     port: int, requests: str, clients: int, seconds: float, rate: float | None, path: str = "/v1/embeddings"
 ) -> None:
-    with open(requests, "rb") as opened:  # noqa: PTH123
-        load = Load(port, opened.read().splitlines(), path)
+    load = Load(port, Path(requests).read_bytes().splitlines(), path)
     began = time.perf_counter()
     await (load.closed(clients, seconds) if rate is None else load.open(rate, seconds))
     sys.stdout.write(json.dumps(report(load, time.perf_counter() - began)) + "\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gemel.cli import corpora
+from gemel.cli import corpora, options
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,13 +28,7 @@ DEFAULT_PAIRS = 100
 @click.option("-n", "--n-pairs", type=int, help=f"The N most similar pairs.  [default: {DEFAULT_PAIRS}]")
 @click.option("--at-least", type=float, metavar="T", help="All pairs that are at least that similar.")
 @click.option("-k", type=int, help="For each text of INPUT the K most similar.")
-@click.option(
-    "--measure",
-    type=click.Choice(["cosine", "dot", "euclidean", "manhattan"]),
-    default="cosine",
-    show_default=True,
-    help="Distances are negated: larger is always more similar.",
-)
+@options.measure
 @click.option("--skip-identical", is_flag=True, help="Let the first of identical texts stand for all.")
 @click.option(
     "-o",

@@ -12,6 +12,7 @@ from gemel.errors import InvalidInput
 if TYPE_CHECKING:
     from gemel.contracts import Encoder
     from gemel.index import Collection
+    from gemel.index.segment import DType
     from gemel.text_encoder import TextEncoder
 
 
@@ -38,7 +39,7 @@ def open_with_model(
 
 
 def open_or_make(
-    path: str, model: str | None, compute: Mapping[str, Any], *, dtype: str | None = None
+    path: str, model: str | None, compute: Mapping[str, Any], *, dtype: DType | None = None
 ) -> Collection:
     """The same, made if it is not there yet; its model's name is noted in it."""
     from gemel.index import Collection
@@ -54,7 +55,7 @@ def open_or_make(
             )
         return opened
     encoder = _load(model, compute)
-    Collection.create(path, encoder, dtype=dtype or "float32", model=_lasting_name(model)).close()  # type: ignore[arg-type]
+    Collection.create(path, encoder, dtype=dtype or "float32", model=_lasting_name(model)).close()
     documents, queries = _both_sides(encoder)
     return Collection.open(path, documents, query_encoder=queries)
 

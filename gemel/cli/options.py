@@ -38,6 +38,13 @@ _threads = click.option(
     default=None,
     help="How many threads compute.  [default: the cores this process may use]",
 )
+measure = click.option(
+    "--measure",
+    type=click.Choice(["cosine", "dot", "euclidean", "manhattan"]),
+    default="cosine",
+    show_default=True,
+    help="Distances are negated: larger is always more similar.",
+)
 on_truncate = click.option(
     "--on-truncate",
     type=click.Choice(["warn", "error", "ignore", "chunk"]),

@@ -29,13 +29,7 @@ PAIRS_AT_ONCE = 4_096
 @click.option(
     "--column", default="text", show_default=True, help="The column of the files that holds the text."
 )
-@click.option(
-    "--measure",
-    type=click.Choice(["cosine", "dot", "euclidean", "manhattan"]),
-    default="cosine",
-    show_default=True,
-    help="Distances are negated: larger is always more similar.",
-)
+@options.measure
 @options.model
 @options.pooling
 @options.on_truncate

@@ -22,6 +22,7 @@ from typing import IO, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.durable import sync_folder
 from gemel.data.texts import Id, TextRecord
 from gemel.errors import InvalidInput, ModelMismatch
 from gemel.version import VERSION
@@ -83,7 +84,7 @@ class Spool:
             self._ids: io.FileIO | None = None
             if layout.keeps_ids:
                 self._ids = files.enter_context(self._open(_IDS, self.state.ids_bytes))
-            _sync_folder(folder.parent)
+            sync_folder(folder.parent)
             self._files = files.pop_all()
 
     @property
@@ -262,12 +263,4 @@ def _write_durably(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 def _replace(path: Path, target: Path) -> None:
     """Move a file whose bytes are on the disk, so that the move is on the disk too."""
     path.replace(target)
-    _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(target.parent)

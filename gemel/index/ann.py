@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gemel.data.durable import sync_folder
 from gemel.errors import Damaged, InvalidInput, MissingExtra, SlowSearchWarning
 from gemel.index.hnsw import HnswIndex, HnswParameters, footer_checksum
 from gemel.index.lock import locked
-from gemel.index.segment import sync_folder
 from gemel.index.view import View
 
 LOCK_NAME = "index.lock"

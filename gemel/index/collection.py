@@ -385,7 +385,7 @@ def _read_filter(filter: str | Filter | None) -> Filter | None:
     return filter if filter is None or isinstance(filter, Filter) else Filter(filter)
 
 
-def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float, ...]]:
+def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float | None, ...]]:
     read = _read_filter(filter)
     return ("1", ()) if read is None else (read.sql, read.parameters)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 
 import numpy as np
 
+from gemel.data.durable import sync_folder
 from gemel.index.checksums import checksum
-from gemel.index.segment import RowLayout, Rows, Segment, segment_name, sync_folder
+from gemel.index.segment import RowLayout, Rows, Segment, segment_name
 from gemel.index.view import Integers, View
 
 _CHUNK_ROWS = 8_192
@@ -61,10 +63,10 @@ def remove_other_generations(folder: Path, generation: int) -> None:
     sync_folder(folder)
 
 
-def _write_all(file: object, rows: Rows, layout: RowLayout, n_slots: int, checksums: dict[int, int]) -> None:
+def _write_all(file: FileIO, rows: Rows, layout: RowLayout, n_slots: int, checksums: dict[int, int]) -> None:
     data = rows.data.cast("B") if rows.size else memoryview(b"")
     while data:
-        data = data[file.write(data) :]  # type: ignore[attr-defined]
+        data = data[file.write(data) :]
     start = 0
     while start < len(rows):
         block, within = divmod(n_slots + start, layout.block_rows)

@@ -58,7 +58,7 @@ class Condition(NamedTuple):
     """A piece of SQL that is 0 or 1 for every row of `records`, and its parameters."""
 
     sql: str
-    parameters: tuple[str | int | float, ...]
+    parameters: tuple[str | int | float | None, ...]
 
 
 class Filter:
@@ -87,7 +87,7 @@ class Filter:
         return self.condition.sql
 
     @property
-    def parameters(self) -> tuple[str | int | float, ...]:
+    def parameters(self) -> tuple[str | int | float | None, ...]:
         """What its question marks stand for."""
         return self.condition.parameters
 
@@ -302,4 +302,4 @@ def _containing(path: str, value: Value) -> Condition:
     if isinstance(value, str):
         sql = f"({sql} or coalesce({_TYPE} = 'text' and instr({_VALUE}, ?) > 0, 0))"
         bound = (*bound, path, path, value)
-    return Condition(sql, bound)  # type: ignore[arg-type]
+    return Condition(sql, bound)

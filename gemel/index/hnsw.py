@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Hits, Vectors
+from gemel.data.durable import sync_folder
 from gemel.errors import Damaged, InvalidInput, MissingExtra, WriteFailed
 from gemel.index.arguments import Integers, checked_count, checked_entries, checked_numbers, checked_vectors
 from gemel.index.checksums import checksum, file_checksums
 from gemel.index.scan import nothing_found
-from gemel.index.segment import sync_folder
 from gemel.similarity import top_k
 
 _METRICS = {"cosine": "cos", "dot": "ip", "euclidean": "l2sq"}

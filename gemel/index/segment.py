@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.durable import sync_folder
 from gemel.errors import Damaged, InvalidInput
 from gemel.index.checksums import checksum
 
@@ -128,15 +129,6 @@ class Segment:
 def segment_name(generation: int | str) -> str:
     """The name of the file of one generation, or the pattern of all."""
     return f"vectors-{generation}.bin"
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring names that were made, changed or removed in a folder to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _write_at(descriptor: int, data: memoryview, start: int) -> None:

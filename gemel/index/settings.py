@@ -9,10 +9,11 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gemel.data.durable import sync_folder
 from gemel.errors import Damaged, GemelError, InvalidInput, ModelMismatch, WriteFailed
 from gemel.index.database import Database, lay_out
 from gemel.index.lexical import checked_tokenizers
-from gemel.index.segment import DType, RowLayout, sync_folder
+from gemel.index.segment import DType, RowLayout
 from gemel.similarity import MEASURES
 from gemel.version import VERSION
 

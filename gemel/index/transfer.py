@@ -14,12 +14,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from gemel.data.durable import sync_folder
 from gemel.data.lines import decompressed
 from gemel.data.tables import Table, open_bytes, open_table, split_suffixes
 from gemel.errors import GemelError, InvalidInput, MissingExtra, WriteFailed
 from gemel.index.reading import StoredRow, check_vectors
 from gemel.index.records import Added, Record
-from gemel.index.segment import sync_folder
 from gemel.index.view import View
 
 WINDOW_ROWS = 2_048

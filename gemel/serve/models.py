@@ -109,16 +109,16 @@ class Shelf:
 
 def load_models(choice: ModelChoice) -> Models:
     """The chosen models; the encoder's own classifier comes with it."""
-    compute = {"precision": choice.precision, "device": choice.device, "threads": choice.threads}
-    encoder = load_encoder(choice.encoder, on_truncate="ignore", **compute)  # type: ignore[arg-type]
+    compute: dict[str, Any] = {name: getattr(choice, name) for name in ("precision", "device", "threads")}
+    encoder = load_encoder(choice.encoder, on_truncate="ignore", **compute)
     classifier, classifier_name = None, choice.classifier
     if choice.classifier is not None:
-        classifier = load_pair_classifier(choice.classifier, **compute)  # type: ignore[arg-type]
+        classifier = load_pair_classifier(choice.classifier, **compute)
     elif choice.encoder is not None and isinstance(encoder, FolderEncoder):
         classifier, classifier_name = _own_classifier(encoder)
     reranker = None
     if choice.reranker is not None:
-        reranker = load_reranker(choice.reranker, **compute)  # type: ignore[arg-type]
+        reranker = load_reranker(choice.reranker, **compute)
     assert encoder.fingerprint, "is read now: later the folder may hold another model"
     return Models(
         encoder=encoder,

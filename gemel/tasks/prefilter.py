@@ -6,7 +6,7 @@ hoped: a sample says from which score of the quick encoder on the wanted share o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy.typing as npt
 from gemel.contracts import Encoder, Vectors, checked_texts
 from gemel.errors import InvalidInput
 from gemel.similarity import Pairs, pairs_above, pairwise
+from gemel.similarity.packed import OnProgress
 
 N_SAMPLE = 20_000  # texts; all their pairs are compared, and each is encoded once by both
 FEWEST_PAIRS = 50  # below that a share says little: one pair more or less is two percent
 PAIRS_AT_ONCE = 16_384
 RECALL = 0.98
 
-OnProgress = Callable[[int, int], None]
 Rows = npt.NDArray[np.int64]
 
 

@@ -15,21 +15,10 @@ import numpy as np
 import pytest
 import torch
 from stand_ins import sentences
+from terminals import GEMEL, run
 
 from gemel import load_encoder, load_trainable
 from gemel.cli import VERBS
-
-GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()"]
-
-
-def run(
-    *arguments: object, stdin: str = "", check: int = 0, **settings: Any
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*GEMEL, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120, **settings
-    )
-    assert done.returncode == check, done.stderr
-    return done
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))

@@ -8,7 +8,6 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -19,12 +18,12 @@ import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
 from stand_ins import sentences
+from terminals import GEMEL
 
 from gemel import load_encoder, top_pairs
 from gemel.cli import gemel
 from gemel.errors import GemelError
 
-COMMAND = [sys.executable, "-c", "from gemel.cli import main; main()"]
 TEXTS = [
     *("the man plays guitar", "the man plays guitar", "a dog sleeps in the garden", "the cat is happy"),
     *("The  man plays guitar", "a big dog sleeps in the garden", "two old horses", "one green house"),
@@ -334,7 +333,7 @@ def test_an_interrupt_leaves_what_was_written(tiny_bert: Path, tmp_path: Path) -
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     partial_file = tmp_path / "out.csv.partial"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*COMMAND, *command], cwd=tmp_path, **pipes, preexec_fn=heeds) as process:
+    with subprocess.Popen([*GEMEL, *command], cwd=tmp_path, **pipes, preexec_fn=heeds) as process:
         while process.poll() is None and not (partial_file.exists() and partial_file.stat().st_size > 1e6):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
@@ -351,7 +350,7 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_whole_rows(tiny_bert: Path, 
     (tmp_path / "texts.txt").write_text("\n".join(sentences(300, seed=2, max_words=8)) + "\n")
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     done = subprocess.run(
-        [*COMMAND, "mine", "texts.txt", "--at-least", "-1", "-m", str(tiny_bert), "-o", "out.jsonl"],
+        [*GEMEL, "mine", "texts.txt", "--at-least", "-1", "-m", str(tiny_bert), "-o", "out.jsonl"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

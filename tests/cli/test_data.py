@@ -7,23 +7,21 @@ import json
 import os
 import pty
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import GEMEL, shown_on
 from web_stand_in import Site, serving
 
 from gemel.data.catalogue import CATALOGUE
-
-GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()", "data"]
 
 
 def run(*arguments: object, check: int = 0, **settings: Any) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "GEMEL_DATA"}
     done = subprocess.run(
-        [*GEMEL, *map(str, arguments)],
+        [*GEMEL, "data", *map(str, arguments)],
         **{"capture_output": True, "text": True, "timeout": 60, "env": environment, **settings},
     )
     assert done.returncode == check, done.stderr
@@ -34,15 +32,7 @@ def on_a_terminal(*arguments: object) -> str:
     ours, theirs = pty.openpty()
     run(*arguments, capture_output=False, stdout=theirs, stderr=subprocess.DEVNULL)
     os.close(theirs)
-    shown = b""
-    try:
-        while block := os.read(ours, 1 << 16):
-            shown += block
-    except OSError:  # Linux ends a terminal with an error
-        pass
-    finally:
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return shown_on(ours)
 
 
 @pytest.fixture

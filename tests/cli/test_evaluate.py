@@ -7,18 +7,17 @@ import os
 import pty
 import random
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from encoders.made import write_glove
 from stand_ins import sentences
+from terminals import GEMEL, shown_on
 
 from gemel.evaluate.sts import STS_SETS
 from gemel.evaluate.suite import GROUPS
 
-GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()", "evaluate"]
 NAMES = [*(each.name for each in STS_SETS), "average"]
 
 
@@ -42,7 +41,7 @@ def run(*arguments: object, check: int = 0, **settings: Any) -> subprocess.Compl
     environment = {name: value for name, value in os.environ.items() if name != "GEMEL_DATA"}
     environment.update(settings.pop("env", {}))
     done = subprocess.run(
-        [*GEMEL, *map(str, arguments)],
+        [*GEMEL, "evaluate", *map(str, arguments)],
         **{"capture_output": True, "text": True, "timeout": 120, "env": environment, **settings},
     )
     assert done.returncode == check, done.stderr
@@ -68,15 +67,7 @@ def test_a_terminal_gets_a_table_with_a_row_a_model(sets: Path, tiny_bert: Path)
     ours, theirs = pty.openpty()
     run(tiny_bert, tiny_bert, env={"GEMEL_DATA": str(sets)}, capture_output=False, stdout=theirs)
     os.close(theirs)
-    shown = b""
-    try:
-        while block := os.read(ours, 1 << 16):
-            shown += block
-    except OSError:  # Linux ends a terminal with an error
-        pass
-    finally:
-        os.close(ours)
-    title, _, header, line, *rows = shown.decode().replace("\r\n", "\n").strip("\n").split("\n")
+    title, _, header, line, *rows = shown_on(ours).strip("\n").split("\n")
     assert title.startswith("sts: the paper's seven")
     assert header.split() == ["model", *NAMES]
     assert set(line) <= {"─", " "}

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()", "reproduce"]
+from terminals import GEMEL
 
 
 def run(*arguments: object, check: int = 0) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
-        [*GEMEL, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment
+        [*GEMEL, "reproduce", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
     )
     assert done.returncode == check, done.stderr
     return done

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from encoders.made import write_glove, write_model2vec
+from terminals import run
 
 from gemel import load_encoder
 from gemel.encoders import NAMES, named_encoder
 from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.loading import check_encoder
-
-GEMEL = [sys.executable, "-c", "from gemel.cli import main; main()"]
-
-
-def run(*arguments: object, check: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*GEMEL, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == check, done.stderr
-    return done
 
 
 def test_a_name_is_one_of_the_table_alone_or_before_a_file() -> None:

@@ -134,14 +134,20 @@ def in_a_process(work: Callable[[], Any], report: Path) -> Any:
     return found
 
 
-def kill_after(seconds: float, work: Callable[[], Any]) -> bool:
-    """Run a function in a process and kill that; whether it was still running."""
+def forked(work: Callable[[], Any]) -> int:
+    """The process that does the work and no more."""
     child = os.fork()
     if not child:
         try:
             work()
         finally:
             os._exit(0)
+    return child
+
+
+def kill_after(seconds: float, work: Callable[[], Any]) -> bool:
+    """Run a function in a process and kill that; whether it was still running."""
+    child = forked(work)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
@@ -288,13 +294,7 @@ def read_along(folder: str, seconds: float) -> dict[str, Any]:
 
 def kill_after_all(work: Callable[[], Any]) -> bool:
     """Run a function that may kill its own process; whether it did."""
-    child = os.fork()
-    if not child:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    return os.waitpid(child, 0)[1] == signal.SIGKILL
+    return os.waitpid(forked(work), 0)[1] == signal.SIGKILL
 
 
 if __name__ == "__main__":
