@@ -262,6 +262,8 @@ def main(data: Path, peers: Path, work: Path | None, rounds: int, **choices: Any
     bench, only = Bench(Path(vectors), pythons, work), choices["only"].split(",")
     dim = np.load(vectors, mmap_mode="r").shape[1]
     results: dict[str, Any] = {"date": datetime.now(timezone.utc).isoformat(timespec="minutes"), "dim": dim}
+    if "growth" in only:
+        results["growth"] = growth(bench, sizes, dim)
     for name, peer, n, task, argument in (
         ("10k", "sentence_transformers", 10_000, "top", 500_000),
         ("200k", "sentence_transformers", 200_000, "top", 100_000),
@@ -277,11 +279,8 @@ def main(data: Path, peers: Path, work: Path | None, rounds: int, **choices: Any
         click.echo(f"  {results['10k']['exactness']}", err=True)
     if "clustering" in only:
         results["clustering"] = clustering(bench, 200_000, choices["cluster_seconds"])
-    others = list(bench.lines)
-    if "growth" in only:
-        results["growth"] = growth(bench, sizes, dim)
-        if choices["plot"]:
-            draw(results["growth"], others, choices["plot"])
+    if choices["plot"] and "growth" in only:
+        draw(results["growth"], bench.lines[len(sizes) :], choices["plot"])
     results["lines"] = bench.lines
     click.echo(claims(results))
     if choices["json_file"]:
