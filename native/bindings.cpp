@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <map>
 #include <optional>
 
@@ -133,6 +134,21 @@ void add_layer(Engine& engine, const nb::dict& tensors) {
     engine.add_layer(weights);
 }
 
+// Looks now and then whether somebody has pressed Ctrl-C: a window of texts may take minutes.
+class Signals {
+  public:
+    bool operator()() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - seen < std::chrono::milliseconds(100)) return true;
+        seen = now;
+        nb::gil_scoped_acquire held;
+        return PyErr_CheckSignals() == 0;  // else what its handler has raised is set
+    }
+
+  private:
+    std::chrono::steady_clock::time_point seen = std::chrono::steady_clock::now();
+};
+
 void encode(Engine& engine, const Array<int32_t, 1>& ids, const Array<int64_t, 1>& starts,
             const std::optional<Array<int32_t, 1>>& types, const std::vector<std::string>& modes,
             const std::vector<int>& skipped, const std::string& result, const Output<float, 2>& out) {
@@ -145,8 +161,12 @@ void encode(Engine& engine, const Array<int32_t, 1>& ids, const Array<int64_t, 1
                       int64_t(ids.shape(0))};
     const size_t n_rows = wanted == Result::tokens ? ids.shape(0) : starts.shape(0) - 1;
     if (out.shape(0) != n_rows) throw std::invalid_argument("the output has " + std::to_string(out.shape(0)) + " rows, expected " + std::to_string(n_rows));
-    nb::gil_scoped_release released;
-    engine.encode(texts, pooling, wanted, out.data(), size(out.shape(1)));
+    bool is_whole;
+    {
+        nb::gil_scoped_release released;
+        is_whole = engine.encode(texts, pooling, wanted, out.data(), size(out.shape(1)), Signals());
+    }
+    if (!is_whole) throw nb::python_error();
 }
 
 void finish(Engine& engine, const FloatMatrix& pooled, const Output<float, 2>& out) {

@@ -302,29 +302,33 @@ Batch batch_of(const Texts& texts, const std::vector<int64_t>& bounds, size_t b)
 
 }  // namespace
 
-void Engine::encode(const Texts& texts, const Pooling& pooling, Result result, float* out, int dim) {
+bool Engine::encode(const Texts& texts, const Pooling& pooling, Result result, float* out, int dim, const GoesOn& goes_on) {
     check(texts, pooling, result, dim);
-    if (texts.n_texts == 0) return;
+    if (texts.n_texts == 0) return true;
     const std::vector<int64_t> bounds = batches(texts);
-    if (bounds.size() - 1 < size_t(pool.size())) encode_together(texts, bounds, pooling, result, out, dim);
-    else encode_apart(texts, bounds, pooling, result, out, dim);
+    if (bounds.size() - 1 >= size_t(pool.size())) return encode_apart(texts, bounds, pooling, result, out, dim, goes_on);
+    encode_together(texts, bounds, pooling, result, out, dim);
+    return true;
 }
 
 // Each thread takes micro-batches through all layers by itself: nobody waits for anybody.
-void Engine::encode_apart(const Texts& texts, const std::vector<int64_t>& bounds, const Pooling& pooling, Result result,
-                          float* out, int dim) {
+bool Engine::encode_apart(const Texts& texts, const std::vector<int64_t>& bounds, const Pooling& pooling, Result result,
+                          float* out, int dim, const GoesOn& goes_on) {
     std::atomic<size_t> next{0};
+    std::atomic<bool> stopped{false};
     pool.run([&](int member) {
         Workspace& own = workspaces[size_t(member)];
-        for (size_t b = next++; b + 1 < bounds.size(); b = next++) {
+        for (size_t b = next++; b + 1 < bounds.size() && !stopped; b = next++) {
             const Batch batch = batch_of(texts, bounds, b);
             prepare(own, batch.n_tokens());
             prepare_attention(own, batch.longest());
             Team alone;
             kernels.forward(model, batch, own.scratch, own.attention, alone, 0);
             write(batch, own, pooling, result, result == Result::tokens ? out : out + bounds[b] * dim, dim);
+            if (member == 0 && goes_on && !goes_on()) stopped = true;
         }
     });
+    return !stopped;
 }
 
 // All threads work on one micro-batch: each computes other columns and other heads.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct Texts {
 
 enum class Result { tokens, pooled, finished };
 
+using GoesOn = std::function<bool()>;
+
 class Engine {
   public:
     Engine(const Settings&, const Kernels&, int n_threads);
@@ -65,8 +68,9 @@ class Engine {
     void add_dense(const Matrix&, TailActivation, bool adds_input, const Matrix* residual);
     void add_normalisation();
 
-    // Vectors of the texts into `out` (n, dim): the first numbers of each, or all tokens'.
-    void encode(const Texts&, const Pooling&, Result, float* out, int dim);
+    // Vectors of the texts into `out` (n, dim): the first numbers of each, or all tokens'. The caller's thread asks
+    // `goes_on` between micro-batches; false comes back where the answer was no.
+    bool encode(const Texts&, const Pooling&, Result, float* out, int dim, const GoesOn& goes_on = {});
     // The tail alone, of pooled vectors (n, pooled_dim).
     void finish(const float* pooled, int64_t n, int pooled_dim, float* out, int dim);
 
@@ -94,7 +98,8 @@ class Engine {
     void prepare(Workspace&, int n_tokens) const;
     void prepare_attention(Workspace&, int longest) const;
     void write(const Batch&, Workspace&, const Pooling&, Result, float* out, int dim);
-    void encode_apart(const Texts&, const std::vector<int64_t>& bounds, const Pooling&, Result, float* out, int dim);
+    bool encode_apart(const Texts&, const std::vector<int64_t>& bounds, const Pooling&, Result, float* out, int dim,
+                      const GoesOn&);
     void encode_together(const Texts&, const std::vector<int64_t>& bounds, const Pooling&, Result, float* out, int dim);
 
     const Kernels& kernels;

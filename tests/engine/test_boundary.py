@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine.native import native
+from engine.native import INSTRUCTION_SETS, native
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -156,3 +158,31 @@ def test_numbers_that_are_none_do_not_crash(tiny_bert: Path) -> None:
         out = zeros(1, 32)
         made.encode(np.zeros(5, np.int32), np.array([0, 5]), None, ["mean"], [0, 0, 0], "pooled", out)
     assert native(tiny_bert).encode(["the man"]).shape == (1, 32)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_signal_stops_a_long_call_between_micro_batches(
+    tiny_model: Callable[[str], Path], threads: int
+) -> None:
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    encoder = native(tiny_model("bert"), "float32", INSTRUCTION_SETS[0], threads)
+    n_texts, n_tokens = 500_000, 8
+    ids = np.full(n_texts * n_tokens, 5, np.int32)
+    starts = np.arange(n_texts + 1, dtype=np.int64) * n_tokens
+    out = np.full((n_texts, encoder.dim), np.nan, np.float32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(Interrupted):
+            encoder._engine.encode(ids, starts, None, ["mean"], [0, 0, 0], "finished", out)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    done = ~np.isnan(out[:, 0])
+    assert done.any()
+    assert not done.all()
