@@ -1,0 +1,55 @@
+"""Objectives by name, and the one that fits the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gemel.errors import InvalidInput
+from gemel.train.objectives.classification import PairClassification, Softmax
+from gemel.train.objectives.contrastive import InBatchContrastive
+from gemel.train.objectives.objective import Objective
+from gemel.train.objectives.regression import CosineRegression, FeedForwardRegression, PairRegression
+from gemel.train.objectives.triplets import Triplet
+
+# name -> class; the first that fits a kind of examples is the one inferred for it
+OBJECTIVES: dict[str, type[Objective]] = {
+    "softmax": Softmax,
+    "cosine": CosineRegression,
+    "contrastive": InBatchContrastive,
+    "triplet": Triplet,
+    "regression": FeedForwardRegression,
+}
+CROSS_OBJECTIVES: dict[str, type[Objective]] = {
+    "pair-regression": PairRegression,
+    "pair-classification": PairClassification,
+}
+
+
+def fitting(kind: str, objectives: dict[str, type[Objective]]) -> list[str]:
+    """The names of the objectives that eat examples of a kind."""
+    return [name for name, objective in objectives.items() if kind in objective.kinds]
+
+
+def build_objective(
+    name: str | None, kind: str, *, dim: int, n_labels: int = 0, cross_encoder: bool = False, **settings: Any
+) -> Objective:
+    """The named objective, or the usual one for this kind of examples."""
+    table = CROSS_OBJECTIVES if cross_encoder else OBJECTIVES
+    fit = fitting(kind, table)
+    if name is None and fit:
+        name = fit[0]
+    if name not in table:
+        raise InvalidInput(f"the objective {name!r} is unknown; choose from {', '.join(table)}")
+    if name not in fit:
+        raise InvalidInput(
+            f"the objective {name!r} eats {' or '.join(table[name].kinds)} and the data holds {kind}; "
+            f"for these choose {' or '.join(fit) or 'another kind of model'}"
+        )
+    if table[name] is Softmax:
+        settings = {"dim": dim, "n_labels": n_labels, **settings}
+    elif table[name] is FeedForwardRegression:
+        settings = {"dim": dim, **settings}
+    try:
+        return table[name](**settings)
+    except TypeError as error:
+        raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
