@@ -33,6 +33,7 @@ SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes",
 @click.option("--epochs", type=int, help="[default: 1]")
 @click.option("--batch-size", type=int, help="[default: 16]")
 @click.option("--learning-rate", type=float, help="[default: 2e-5]")
+@click.option("--lora-rank", type=int, metavar="RANK", help="Train adapters of this rank, and nothing else.")
 @click.option("--max-steps", type=int)
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
@@ -80,10 +81,11 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
 
     if not choices["model"] or not choices["examples"]:
         raise InvalidInput("give a recipe, or at least --model and --examples")
+    lora = {"lora": {"rank": choices["lora_rank"]}} if choices["lora_rank"] is not None else {}
     ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
     stage: dict[str, Any] = {
         "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges},
-        "train": {name: choices[name] for name in SETTINGS if choices[name] is not None},
+        "train": {name: choices[name] for name in SETTINGS if choices[name] is not None} | lora,
     }
     if choices["objective"]:
         stage["objective"] = {"name": choices["objective"]}

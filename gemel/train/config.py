@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemel.errors import InvalidInput
+from gemel.train.lora import Lora
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class TrainConfig:
     checkpoint_every: int | None = None  # steps
     patience: int | None = None  # evaluations without a better one before the run ends
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
+    lora: Lora | None = None  # train adapters, and leave the pretrained weights as they are
     seed: int = 42
 
     def __post_init__(self) -> None:
@@ -51,6 +53,8 @@ class TrainConfig:
         values = dict(values)
         if "freeze" in values:
             values["freeze"] = tuple(values["freeze"])
+        if isinstance(values.get("lora"), Mapping):
+            values["lora"] = Lora.from_dict(values["lora"])
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 from gemel.train.config import TrainConfig
+from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import Objective
 from gemel.train.state import RunState, load_state, save_state
@@ -72,7 +73,11 @@ class _Run:
         self.validate = validate
         self.n_batches = _count_batches(len(examples), config.batch_size, step.objective)
         self.n_steps = config.steps_in_all(self.n_batches)
+        if config.lora is not None:
+            add_adapters(step.model, config.lora, config.seed)
         self.trained = _trainable(step, config.freeze)
+        if config.lora is not None:
+            self.trained = keep_to_adapters(step.model, self.trained)
         self.optimiser = _adam(self.trained, config)
         self.metrics = MetricsFile(output / "metrics.jsonl")
         self.state = RunState()
@@ -133,7 +138,7 @@ class _Run:
         _set_training(self.step, False)
         if self.state.best_score is None:
             self.state.best_step = self.state.step
-            self.step.save(self.output / "model")
+            self._save_model()
         self.checkpoint()
         return TrainResult(
             model=self.output / "model",
@@ -168,7 +173,7 @@ class _Run:
         self.state.evaluated_at = self.state.step
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
-            self.step.save(self.output / "model")
+            self._save_model()
         else:
             self.state.n_worse += 1
         self.state.stopped_early = (
@@ -176,6 +181,10 @@ class _Run:
         )
         self.metrics.add(step=self.state.step, validation=score, seconds=self._seconds())
         self._logged_at = time.perf_counter()
+
+    def _save_model(self) -> None:
+        with merged(self.step.model):
+            self.step.save(self.output / "model")
 
     def _log(self) -> None:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
