@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gemel.errors import InvalidInput
+from gemel.reproduce.sources import DataSource, check_keys, parse_source
 from gemel.train import TrainConfig
 
 if sys.version_info >= (3, 11):
@@ -16,16 +17,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range")
 MODEL_KINDS = ("encoder", "cross-encoder")
 
 
 @dataclass(frozen=True)
-class DataSource:
-    """Where examples come from and how they are read."""
+class Teacher:
+    """The model that a stage learns from: an encoder or a cross-encoder, as its folder says."""
 
-    path: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    model: str
+    precision: str | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Stage:
     objective_settings: Mapping[str, Any] = field(default_factory=dict)
     train: TrainConfig = field(default_factory=TrainConfig)
     validate: DataSource | None = None
+    teacher: Teacher | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Recipe:
     kind: str = "encoder"
     pooling: tuple[str, ...] | None = None
     max_tokens: int | None = None
+    layers: int | tuple[int, ...] | None = None  # of the model that are kept: so many, or these
     seeds: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,14 +73,14 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
-    known = ("model", "kind", "pooling", "max_tokens", "seeds", "stage", "expected")
-    _check_keys(values, known, f"the recipe {name}")
+    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected")
+    check_keys(values, known, f"the recipe {name}")
     if "model" not in values or not values.get("stage"):
         raise InvalidInput(f"the recipe {name} needs a model and at least one [[stage]]")
     kind = values.get("kind", "encoder")
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")
-    pooling = values.get("pooling")
+    pooling, layers = values.get("pooling"), values.get("layers")
     return Recipe(
         name=name,
         model=str(values["model"]),
@@ -85,37 +88,30 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
         kind=kind,
         pooling=None if pooling is None else tuple([pooling] if isinstance(pooling, str) else pooling),
         max_tokens=values.get("max_tokens"),
+        layers=tuple(layers) if isinstance(layers, list) else layers,
         seeds=tuple(values.get("seeds", ())),
     )
 
 
 def _stage(values: Mapping[str, Any], name: str) -> Stage:
-    _check_keys(values, ("data", "objective", "train", "validate"), f"a stage of the recipe {name}")
+    check_keys(values, ("data", "objective", "train", "validate", "teacher"), f"a stage of the recipe {name}")
     if "data" not in values:
         raise InvalidInput(f"a stage of the recipe {name} needs data")
     objective = dict(values.get("objective", {}))
     return Stage(
-        data=_source(values["data"], name),
+        data=parse_source(values["data"], name),
         objective=objective.pop("name", None),
         objective_settings=objective,
         train=TrainConfig.from_dict(values.get("train", {})),
-        validate=_source(values["validate"], name) if "validate" in values else None,
+        validate=parse_source(values["validate"], name) if "validate" in values else None,
+        teacher=_teacher(values["teacher"], name) if "teacher" in values else None,
     )
 
 
-def _source(values: Mapping[str, Any], name: str) -> DataSource:
-    _check_keys(values, DATA_KEYS, f"data of the recipe {name}")
-    if "path" not in values:
-        raise InvalidInput(f"data of the recipe {name} needs a path")
-    options = {key: value for key, value in values.items() if key != "path"}
-    if "score_range" in options:
-        options["score_range"] = tuple(options["score_range"])
-    return DataSource(str(values["path"]), options)
-
-
-def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise InvalidInput(
-            f"{where} has the unknown key {unknown[0]!r}; the known keys are {', '.join(known)}"
-        )
+def _teacher(values: str | Mapping[str, Any], name: str) -> Teacher:
+    if isinstance(values, str):
+        return Teacher(values)
+    check_keys(values, ("model", "precision", "threads"), f"the teacher of the recipe {name}")
+    if "model" not in values:
+        raise InvalidInput(f"the teacher of the recipe {name} needs a model")
+    return Teacher(str(values["model"]), values.get("precision"), values.get("threads"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,17 +19,20 @@ import numpy as np
 import torch
 
 from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
-from gemel.data.examples import Examples, read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidModel
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.loading import resolve
 from gemel.model import CrossEncoder, SentenceEncoder
-from gemel.reproduce.recipe import DataSource, Recipe, Stage
+from gemel.reproduce.recipe import Recipe, Stage
+from gemel.reproduce.sources import DataSource
+from gemel.reproduce.teaching import Lesson, cut_student, fitted_student, listen, taught_step
 from gemel.train import CrossEncoderStep, SentenceEncoderStep, TrainResult, build_objective, train
 from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
+from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.steps import Step
 
 TIMED_STEPS = 3
@@ -72,7 +76,7 @@ class RecipeRunner:
     ) -> list[StageRun]:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
-        start: str | Path = self.recipe.model
+        start = self._first_start(Path(output))
         for number, stage in enumerate(self.recipe.stages, start=1):
             is_last = number == len(self.recipe.stages)
             for seed in self.seeds if is_last else self.seeds[:1]:
@@ -86,26 +90,28 @@ class RecipeRunner:
 
     def preview(self) -> Iterator[Preview]:
         """Each stage's data, objective, steps and estimated time; nothing is written."""
-        for stage in self.recipe.stages:
-            examples = self.read(stage.data)
-            step = self._step(stage, self.recipe.model, examples)
-            config = stage.train
-            n_batches = max(1, len(examples) // config.batch_size)
-            n_steps = config.steps_in_all(n_batches)
-            yield Preview(
-                examples=examples,
-                objective=type(step.objective).__name__,
-                n_steps=n_steps,
-                seconds=_seconds_a_step(step, examples, config.batch_size) * config.accumulate * n_steps,
-                first=[_shown(examples, row) for row in range(min(3, len(examples)))],
-            )
+        with tempfile.TemporaryDirectory(prefix="gemel-preview-") as place:
+            start = self._first_start(Path(place))
+            for number, stage in enumerate(self.recipe.stages):
+                yield self._preview(stage, start, Path(place) / f"stage-{number}")
+
+    def _preview(self, stage: Stage, start: str | Path, place: Path) -> Preview:
+        examples, config = self.read(stage.data), stage.train
+        some = examples[: TIMED_STEPS * config.batch_size]  # a teacher need not speak of all yet
+        lesson = self._lesson(stage, some, place)
+        step = self._step(stage, start, lesson, place)
+        n_steps = config.steps_in_all(max(1, len(examples) // config.batch_size))
+        return Preview(
+            examples=examples,
+            objective=type(step.objective).__name__,
+            n_steps=n_steps,
+            seconds=_seconds_a_step(step, lesson.examples, config.batch_size) * config.accumulate * n_steps,
+            first=[_shown(examples, row) for row in range(min(3, len(examples)))],
+        )
 
     def read(self, source: DataSource) -> Examples:
         """The examples of a source: a path as it stands, or within the data folder."""
-        path = Path(source.path).expanduser()
-        if not path.is_absolute() and not path.exists():
-            path = self.data / path
-        return read_examples(path, **source.options)
+        return source.read(self.data)
 
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.seeds) > 1 and number == len(self.recipe.stages):
@@ -115,17 +121,18 @@ class RecipeRunner:
     def _run_stage(
         self, stage: Stage, start: str | Path, place: Path, seed: int, resume: bool
     ) -> TrainResult:
-        examples = self.read(stage.data)
+        lesson = self._lesson(stage, self.read(stage.data), place)
+        examples = lesson.examples
         config = replace(stage.train, seed=seed)
         torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self._step(stage, start, examples)
+        step = self._step(stage, start, lesson, place)
         validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
         metrics = MetricsFile(place / "metrics.jsonl").read()
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=str(start),
+            base_model=self.recipe.model if stage is self.recipe.stages[0] else str(start),
             objective=stage.objective or type(step.objective).__name__,
             n_examples=len(examples),
             data=stage.data.path,
@@ -140,9 +147,22 @@ class RecipeRunner:
         _write_result(place, result)
         return result
 
-    def _step(self, stage: Stage, start: str | Path, examples: Examples) -> Step:
+    def _first_start(self, output: Path) -> str | Path:
+        """The recipe's model, or a folder with some of its layers."""
+        if self.recipe.layers is None:
+            return self.recipe.model
+        return cut_student(self.recipe.model, self.recipe.layers, output / "student")
+
+    def _lesson(self, stage: Stage, examples: Examples, place: Path) -> Lesson:
+        """The examples, and what the stage's teacher says of them if it has one."""
+        if stage.teacher is None:
+            return Lesson(examples)
+        return listen(stage.teacher, examples, place, self.device)
+
+    def _step(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
         is_cross = self.recipe.kind == "cross-encoder"
-        folder = resolve(start)
+        examples = lesson.examples
+        folder = fitted_student(resolve(start), lesson, stage.objective, place / "projected")
         settings = dict(stage.objective_settings)
         n_labels = len(examples.label_names)
         if is_cross:
@@ -152,6 +172,10 @@ class RecipeRunner:
             )
             return CrossEncoderStep(model, objective)
         encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
+        if lesson.targets is not None:
+            return taught_step(encoder, stage.objective, lesson, settings)
+        if stage.objective in PRETRAINING:
+            return build_pretraining(stage.objective, encoder, examples.kind, settings)
         objective = build_objective(
             stage.objective, examples.kind, dim=encoder.dim, n_labels=n_labels, **settings
         )
