@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,26 @@ from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 
 DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range")
-TEXT_KEYS = ("path", "columns", "kind", "where", "limit")
-TRANSLATION_KEYS = ("path", "translations")
+FILE_KEYS = ("path", "columns", "where")  # of plain texts
 TRANSLATION_SETTINGS = ("texts", "language", "pivot", "languages")
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Where examples come from and how they are read; `others` are further files of plain texts."""
+    """Where examples come from and how they are read; plain texts may come from several files."""
 
-    path: str
+    path: str  # of several files, all of them, as a person would say it
     options: Mapping[str, Any] = field(default_factory=dict)
-    others: tuple[DataSource, ...] = ()
+    files: tuple[TextFile, ...] = ()
 
     def read(self, data: Path) -> Examples:
         """The examples: paths as they stand, or within the data folder."""
-        options = dict(self.options)
-        if self.others or options.get("kind") == "texts":
-            files = [source._text_file(data) for source in (self, *self.others)]
-            return read_plain_texts(files, limit=options.get("limit"))
-        if "translations" in options:
-            return read_translations(place(self.path, data), **options["translations"])
-        return read_examples(place(self.path, data), **options)
-
-    def _text_file(self, data: Path) -> TextFile:
-        columns = self.options.get("columns", ["text"])
-        return TextFile(place(self.path, data), tuple(columns), self.options.get("where", {}))
+        if self.files:
+            files = [replace(file, path=place(str(file.path), data)) for file in self.files]
+            return read_plain_texts(files, limit=self.options.get("limit"))
+        if "translations" in self.options:
+            return read_translations(place(self.path, data), **self.options["translations"])
+        return read_examples(place(self.path, data), **self.options)
 
 
 def place(path: str, data: Path) -> Path:
@@ -47,34 +41,43 @@ def place(path: str, data: Path) -> Path:
     return found if found.is_absolute() or found.exists() else data / found
 
 
-def parse_source(values: Any, name: str) -> DataSource:
-    """The data that a recipe names: a table of settings, or for plain texts a list of such."""
-    if isinstance(values, list):
-        if not values:
-            raise InvalidInput(f"data of the recipe {name} is an empty list; expected a file or more")
-        first, *others = ({**each, "kind": "texts"} for each in values)
-        return DataSource(
-            str(first["path"]) if "path" in first else "",
-            _options(first, name),
-            tuple(parse_source(each, name) for each in others),
-        )
-    return DataSource(str(values.get("path", "")), _options(values, name))
+def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
+    """The data that a recipe names: a file of examples, translations, or plain texts of a file or several."""
+    where = f"data of the recipe {name}"
+    if "files" in values:
+        check_keys(values, ("files", "limit"), where)
+        files = tuple(_text_file(each, f"a file of {where}") for each in values["files"])
+    elif values.get("kind") == "texts":
+        check_keys(values, (*FILE_KEYS, "kind", "limit"), where)
+        files = (_text_file({key: values[key] for key in FILE_KEYS if key in values}, where),)
+    else:
+        return _examples_source(values, where)
+    if not files:
+        raise InvalidInput(f"{where} has no files; expected at least one")
+    limit = {"limit": values["limit"]} if "limit" in values else {}
+    return DataSource(" + ".join(str(file.path) for file in files), limit, files)
 
 
-def _options(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    known: tuple[str, ...] = DATA_KEYS
-    if values.get("kind") == "texts":
-        known = TEXT_KEYS
-    elif "translations" in values:
-        known = TRANSLATION_KEYS
-        check_keys(values["translations"], TRANSLATION_SETTINGS, f"translations of the recipe {name}")
-    check_keys(values, known, f"data of the recipe {name}")
-    if "path" not in values:
-        raise InvalidInput(f"data of the recipe {name} needs a path")
+def _examples_source(values: Mapping[str, Any], where: str) -> DataSource:
+    if "translations" in values:
+        check_keys(values, ("path", "translations"), where)
+        check_keys(values["translations"], TRANSLATION_SETTINGS, f"translations in {where}")
+    check_keys(values, (*DATA_KEYS, "translations"), where)
     options = {key: value for key, value in values.items() if key != "path"}
     if "score_range" in options:
         options["score_range"] = tuple(options["score_range"])
-    return options
+    return DataSource(_path(values, where), options)
+
+
+def _text_file(values: Mapping[str, Any], where: str) -> TextFile:
+    check_keys(values, FILE_KEYS, where)
+    return TextFile(_path(values, where), tuple(values.get("columns", ["text"])), values.get("where", {}))
+
+
+def _path(values: Mapping[str, Any], where: str) -> str:
+    if "path" not in values:
+        raise InvalidInput(f"{where} needs a path")
+    return str(values["path"])
 
 
 def check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
