@@ -1,22 +1,50 @@
-"""A recipe: one TOML file that says all of a training run, in one or several stages."""
+"""A recipe: one TOML file that says all of a training run, in one or several stages.
+
+A stage has data and an objective, or several tasks with their own, which are mixed on one encoder:
+
+    model = "bert-base-uncased"
+    pooling = "mean"
+
+    [[stage]]
+    mixing = "proportional"             # or "round-robin"
+    scale_losses = true                 # each divided by what guessing costs: log n for n classes
+    train = { batch_size = 16, max_steps = 1000 }
+    validate = { path = "stsb/dev.tsv" }
+
+    [[stage.task]]
+    name = "nli"
+    data = { path = "nli_mix/train.tsv.gz" }
+    objective = { name = "softmax" }
+
+    [[stage.task]]
+    name = "questions"
+    data = { path = "quora_duplicates_positive/all.tsv.gz" }
+    objective = { name = "contrastive", matryoshka = { dimensions = [768, 192] } }
+    weight = 0.5
+"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gemel.errors import InvalidInput
 from gemel.train import TrainConfig
+from gemel.train.mixing import MIXINGS
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range")
+DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "translations")
+TASK_KEYS = ("data", "objective")
+MIXING_KEYS = ("mixing", "scale_losses")
+TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 MODEL_KINDS = ("encoder", "cross-encoder")
 
 
@@ -29,14 +57,25 @@ class DataSource:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One run of the loop: data, objective, settings, and what it is validated on."""
+class Task:
+    """Data and what is asked of it; a stage with one task needs no name for it."""
 
     data: DataSource
     objective: str | None = None
     objective_settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the loop: one task or several, settings, and what it is validated on."""
+
+    tasks: tuple[Task, ...]
     train: TrainConfig = field(default_factory=TrainConfig)
     validate: DataSource | None = None
+    mixing: str = MIXINGS[0]
+    scale_losses: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,16 +129,46 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
 
 
 def _stage(values: Mapping[str, Any], name: str) -> Stage:
-    _check_keys(values, ("data", "objective", "train", "validate"), f"a stage of the recipe {name}")
-    if "data" not in values:
-        raise InvalidInput(f"a stage of the recipe {name} needs data")
-    objective = dict(values.get("objective", {}))
+    where = f"a stage of the recipe {name}"
+    mixing = {key: values[key] for key in MIXING_KEYS if key in values}
+    if "task" in values:
+        _check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
+        tasks = _tasks(values["task"], name)
+    else:
+        _check_keys(values, (*TASK_KEYS, "train", "validate", "task"), where)
+        tasks = (_task(values, name, where),)
     return Stage(
+        tasks=tasks,
+        train=TrainConfig.from_dict(values.get("train", {})),
+        validate=_source(values["validate"], name) if "validate" in values else None,
+        **mixing,
+    )
+
+
+def _tasks(values: Sequence[Mapping[str, Any]], name: str) -> tuple[Task, ...]:
+    where = f"a task of the recipe {name}"
+    for task in values:
+        _check_keys(task, (*TASK_KEYS, "name", "weight"), where)
+    tasks = tuple(_task(task, name, where) for task in values)
+    names = [task.name for task in tasks]
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidInput(
+            f"the tasks of the recipe {name} are named {', '.join(map(repr, names))}; expected a name "
+            "for each, and no two the same"
+        )
+    return tasks
+
+
+def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
+    if "data" not in values:
+        raise InvalidInput(f"{where} needs data")
+    objective = dict(values.get("objective", {}))
+    return Task(
         data=_source(values["data"], name),
         objective=objective.pop("name", None),
         objective_settings=objective,
-        train=TrainConfig.from_dict(values.get("train", {})),
-        validate=_source(values["validate"], name) if "validate" in values else None,
+        name=str(values.get("name", "")),
+        weight=values.get("weight", 1.0),
     )
 
 
@@ -110,6 +179,13 @@ def _source(values: Mapping[str, Any], name: str) -> DataSource:
     options = {key: value for key, value in values.items() if key != "path"}
     if "score_range" in options:
         options["score_range"] = tuple(options["score_range"])
+    if "translations" in options:
+        _check_keys(options["translations"], TRANSLATION_KEYS, f"translations of the recipe {name}")
+        if len(options) > 1 or "texts" not in options["translations"]:
+            raise InvalidInput(
+                f"translations of the recipe {name} need texts, the columns that hold some, and "
+                "nothing beside translations"
+            )
     return DataSource(str(values["path"]), options)
 
 
@@ -119,3 +195,26 @@ def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -
         raise InvalidInput(
             f"{where} has the unknown key {unknown[0]!r}; the known keys are {', '.join(known)}"
         )
+
+
+def parse_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings as a command line has them, `temperature=0.1`: values are TOML's, or else words."""
+    lines = []
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InvalidInput(f"the setting {setting!r} has no value; expected NAME=VALUE")
+        line = f"{name} = {value}"
+        lines.append(line if _is_toml(line) else f"{name} = {json.dumps(value)}")
+    try:
+        return tomllib.loads("\n".join(lines))
+    except ValueError as error:
+        raise InvalidInput(f"the settings {', '.join(given)} cannot be read: {error}") from None
+
+
+def _is_toml(line: str) -> bool:
+    try:
+        tomllib.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -93,6 +93,19 @@ class MixedObjective(Objective):
         loss: Tensor = part(columns, labels)
         return loss * (self.weights[task] / scale)
 
+    def losses(self) -> tuple[str, ...]:
+        """Those of all tasks, each once."""
+        return tuple(dict.fromkeys(loss for name in self.parts for loss in self.part(name).losses()))
+
+    def describe(self) -> str:
+        """The objective of each task."""
+        return "; ".join(f"{name}: {self.part(name).describe()}" for name in self.parts)
+
+    def truncations(self) -> tuple[int, ...]:
+        """Those that all tasks have in common."""
+        first, *others = [self.part(name).truncations() for name in self.parts]
+        return tuple(one for one in first if all(one in other for other in others))
+
     def part(self, task: str) -> Objective:
         """The objective of a task."""
         part = self.parts[task]

@@ -26,7 +26,10 @@ class Step(Protocol):
     """A model and an objective that the loop can train together."""
 
     model: Any
-    objective: Objective
+
+    @property
+    def objective(self) -> Objective:
+        """What is asked of the vectors."""
 
     def loss(self, examples: Any, rows: npt.NDArray[np.int64]) -> tuple[Tensor, int]:
         """The loss of these rows of the examples it is for, and how many tokens were read for it."""
@@ -142,3 +145,14 @@ def head_of(objective: Objective, labels: Sequence[str]) -> Head | None:
     if isinstance(whole, FeedForwardRegression):
         return Head("regression", whole.concatenation, arrays_of(whole))
     return None
+
+
+def set_cache_chunk(step: Step, cache_chunk: int | None) -> None:
+    """Let a step keep only so many texts of a batch in memory, if it can."""
+    if hasattr(step, "cache_chunk"):
+        step.cache_chunk = cache_chunk
+    elif cache_chunk is not None:
+        raise InvalidInput(
+            f"cache_chunk is {cache_chunk} and a {type(step).__name__} cannot do with chunks; leave it out, "
+            "or accumulate batches"
+        )

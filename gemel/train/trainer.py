@@ -19,7 +19,7 @@ from gemel.train.config import TrainConfig
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, plan_batches
 from gemel.train.state import RunState, load_state, save_state
-from gemel.train.steps import Step
+from gemel.train.steps import Step, set_cache_chunk
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
@@ -76,7 +76,7 @@ class _Run:
         self.validate = validate
         self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
         self.n_steps = config.steps_in_all(self.batches.n_batches)
-        _set_cache_chunk(step, config.cache_chunk)
+        set_cache_chunk(step, config.cache_chunk)
         self.trained = _trainable(step, config.freeze)
         self.optimiser = _adam(self.trained, config)
         self.metrics = MetricsFile(output / "metrics.jsonl")
@@ -231,13 +231,3 @@ def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.
 def _set_training(step: Step, training: bool) -> None:
     assert isinstance(step, nn.Module)
     step.train(training)
-
-
-def _set_cache_chunk(step: Step, cache_chunk: int | None) -> None:
-    if hasattr(step, "cache_chunk"):
-        step.cache_chunk = cache_chunk
-    elif cache_chunk is not None:
-        raise InvalidInput(
-            f"cache_chunk is {cache_chunk} and a {type(step).__name__} cannot do with chunks; leave it out, "
-            "or accumulate batches"
-        )

@@ -32,7 +32,6 @@ class Matryoshka(Objective):
         self.weights = _checked_weights(weights, self.dimensions)
         made = [make(dimension) for dimension in self.dimensions]
         self.parts = nn.ModuleList(made)
-        self.inner = type(made[0]).__name__
         self.min_batch, self.n_alike = made[0].min_batch, made[0].n_alike
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
@@ -45,6 +44,18 @@ class Matryoshka(Objective):
     def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
         """Guessed anew for each dimension."""
         return sum(self.weights) * self.part(0).loss_of_guessing(columns)
+
+    def losses(self) -> tuple[str, ...]:
+        """Itself and what is inside."""
+        return (type(self).__name__, *self.part(0).losses())
+
+    def describe(self) -> str:
+        """What is inside, and at which lengths."""
+        return f"{self.part(0).describe()} at {', '.join(map(str, self.dimensions))} dimensions"
+
+    def truncations(self) -> tuple[int, ...]:
+        """Its dimensions, the largest first."""
+        return tuple(sorted(self.dimensions, reverse=True))
 
     def part(self, place: int) -> Objective:
         """The objective of the dimension at this place."""

@@ -26,6 +26,18 @@ class Objective(nn.Module):
         """What a guess costs: log n where one of n is to be picked, as MUPPET scales losses; else 1."""
         return 1.0
 
+    def losses(self) -> tuple[str, ...]:
+        """The names of what it is made of, for a model card."""
+        return (type(self).__name__,)
+
+    def describe(self) -> str:
+        """A few words for a person."""
+        return type(self).__name__
+
+    def truncations(self) -> tuple[int, ...]:
+        """How many of the first numbers of a vector were trained to stand alone, if any."""
+        return ()
+
 
 def check_positive(name: str, value: float) -> float:
     """The value, or a sentence that refuses what is not above 0."""
