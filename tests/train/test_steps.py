@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from training_process import examples_of, step_for
+from training_process import examples_for, examples_of, step_for
 
 from gemel.checkpoint import read_encoder_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
-from gemel.train.objectives import InBatchContrastive
+from gemel.train.objectives import OBJECTIVES, InBatchContrastive
 from gemel.train.steps import embed_columns, labels_of
 
 
@@ -42,6 +42,31 @@ def gradients(step: SentenceEncoderStep, examples: Examples, seed: int = 5) -> d
     torch.manual_seed(seed)
     step.loss(examples, np.arange(len(examples)))[0].backward()
     return {name: p.grad.clone() for name, p in step.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("name", [*OBJECTIVES, "simcse"])
+def test_gradients_through_a_whole_model_agree_with_differences(tiny_bert: Path, name: str) -> None:
+    step = simcse_step(tiny_bert) if name == "simcse" else step_for(tiny_bert, name)
+    step.double().train()
+    examples = examples_of("texts", 10) if name == "simcse" else examples_for(name, 10)
+
+    def loss() -> torch.Tensor:
+        torch.manual_seed(3)  # the same dropout each time
+        return step.loss(examples, np.arange(10))[0]
+
+    loss().backward()
+    moved = [parameter for parameter in step.parameters() if parameter.grad is not None]
+    generator = torch.Generator().manual_seed(0)
+    direction = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in moved]
+    slopes = [(p.grad, way) for p, way in zip(moved, direction, strict=True) if p.grad is not None]
+    expected = sum(float((gradient * way).sum()) for gradient, way in slopes)
+    size, losses = 1e-6, []
+    with torch.no_grad():
+        for factor in (size, -2 * size):
+            for parameter, way in zip(moved, direction, strict=True):
+                parameter += factor * way
+            losses.append(float(loss()))
+    assert (losses[0] - losses[1]) / (2 * size) == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
 # A text alone ----------------------------------------------------------------------------------------
@@ -99,9 +124,7 @@ def test_chunks_have_the_gradients_of_the_whole_batch(tiny_bert: Path, name: str
     assert isinstance(step, SentenceEncoderStep)
     step.train()
     without_dropout(step)
-    examples = examples_of(
-        {"contrastive": "triplets", "softmax": "classified pairs"}.get(name, "classified texts")
-    )
+    examples = examples_for(name)
     whole = gradients(step, examples)
     step.cache_chunk = 7
     chunked = gradients(step, examples)
