@@ -30,6 +30,7 @@ KINDS = {
     "cosent": "scored pairs",
     "online-contrastive": "classified pairs",
     "batch-hard": "classified texts",
+    "supervised-contrastive": "classified texts",
     "text-softmax": "classified texts",
     "pair-regression": "scored pairs",
     "pair-classification": "classified pairs",

@@ -27,7 +27,8 @@ SAID_BY_RECIPES = (
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (
-    "softmax, cosine, contrastive, triplet, regression, cosent, online-contrastive, batch-hard, text-softmax"
+    "softmax, cosine, contrastive, triplet, regression, cosent, online-contrastive, batch-hard, "
+    "supervised-contrastive, text-softmax"
 )
 
 

@@ -31,8 +31,8 @@ class EpochBatches:
     def __init__(self, examples: Examples, objective: Objective, batch_size: int, seed: int) -> None:
         self.n_batches = _count_batches(len(examples), batch_size, objective)
         self.n_examples, self.batch_size, self.seed = len(examples), batch_size, seed
-        # Numbers of classes where examples of a class should stand together.
-        self._classes = examples.labels if objective.n_alike > 1 else None
+        is_grouped = examples.kind == "classified texts" and objective.n_alike > 1
+        self._classes = examples.labels if is_grouped else None
         self._n_alike = objective.n_alike
         self._epoch, self._order = -1, np.empty(0, np.int64)
 

@@ -23,6 +23,7 @@ from gemel.train.objectives import (
     PairClassification,
     PairRegression,
     Softmax,
+    SupervisedContrastive,
     TextSoftmax,
     Triplet,
     build_objective,
@@ -227,6 +228,15 @@ def test_batch_hard_without_positives_or_negatives_loses_nothing() -> None:
     assert not vectors.grad.any()
 
 
+def test_supervised_contrastive_leaves_out_who_is_alone_in_a_class() -> None:
+    vectors = leaf([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    loss = SupervisedContrastive(temperature=1.0)([vectors], torch.tensor([0, 0, 1]))
+    assert loss.item() == pytest.approx(-math.log(math.e / (math.e + 1)))  # the first two, each for the other
+    alone = SupervisedContrastive()([vectors], torch.tensor([0, 1, 2]))
+    alone.backward()
+    assert alone.item() == 0.0
+
+
 def test_text_softmax_by_hand() -> None:
     objective = TextSoftmax(dim=1, n_labels=2)
     with torch.no_grad():
@@ -296,6 +306,7 @@ def batch_for(name: str) -> tuple[list[torch.Tensor], torch.Tensor | None, nn.Mo
         "cosent": (columns[:2], scores, CoSent(0.5)),
         "online-contrastive": (columns[:2], classes.clamp(max=1), OnlineContrastive(margin=2.0)),
         "batch-hard": (columns[:1], classes, BatchHardTriplet()),
+        "supervised-contrastive": (columns[:1], classes, SupervisedContrastive(0.5)),
         "text-softmax": (columns[:1], classes, TextSoftmax(6, 3)),
         "pair-regression": ([columns[0][:, :1]], scores, PairRegression()),
         "pair-classification": ([columns[0][:, :3]], classes, PairClassification()),

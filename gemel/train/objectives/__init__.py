@@ -7,7 +7,7 @@ from gemel.train.objectives.concatenation import (
     checked_concatenation,
     concatenate,
 )
-from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive
+from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive, SupervisedContrastive
 from gemel.train.objectives.matryoshka import Matryoshka
 from gemel.train.objectives.objective import Objective
 from gemel.train.objectives.ranking import CoSent
@@ -31,6 +31,7 @@ __all__ = [
     "PairClassification",
     "PairRegression",
     "Softmax",
+    "SupervisedContrastive",
     "TextSoftmax",
     "Triplet",
     "build_objective",

@@ -63,6 +63,35 @@ def _false_negatives(texts: Tensor) -> Tensor:
     return is_false
 
 
+class SupervisedContrastive(Objective):
+    """Pick out, for each text of a batch, the others of its class among all others (Khosla et al., 2020)."""
+
+    kinds = ("classified texts",)
+    min_batch = 2
+    n_alike = 2
+
+    def __init__(self, temperature: float = 0.1) -> None:
+        super().__init__()
+        self.temperature = check_positive("temperature", temperature)
+
+    def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
+        """The mean cross-entropy over the others of a text's class, and over the texts that have some."""
+        assert labels is not None
+        vectors = F.normalize(torch.cat(list(columns)), dim=-1)
+        classes = labels.repeat(len(columns))
+        is_self = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+        logits = (vectors @ vectors.T / self.temperature).masked_fill(is_self, -torch.inf)
+        log_shares = F.log_softmax(logits, dim=-1).masked_fill(is_self, 0)
+        is_alike = (classes[:, None] == classes[None]) & ~is_self
+        n_alike = is_alike.sum(dim=-1)
+        shares = (log_shares * is_alike).sum(dim=-1)[n_alike > 0]
+        return -(shares / n_alike[n_alike > 0]).mean() if len(shares) else 0 * vectors.sum()
+
+    def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
+        """log n, among the n other texts."""
+        return math.log(max(2, len(columns) * len(columns[0]) - 1))
+
+
 class OnlineContrastive(Objective):
     """Draw the pairs of one class together, push those of the other to a margin; only the hard ones count.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gemel.errors import InvalidInput
 from gemel.train.objectives.classification import PairClassification, Softmax, TextSoftmax
-from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive
+from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive, SupervisedContrastive
 from gemel.train.objectives.matryoshka import Matryoshka
 from gemel.train.objectives.objective import Objective
 from gemel.train.objectives.ranking import CoSent
@@ -24,6 +24,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "cosent": CoSent,
     "online-contrastive": OnlineContrastive,
     "batch-hard": BatchHardTriplet,
+    "supervised-contrastive": SupervisedContrastive,
     "text-softmax": TextSoftmax,
 }
 CROSS_OBJECTIVES: dict[str, type[Objective]] = {
