@@ -1,9 +1,43 @@
-"""A recipe: one TOML file that says all of a training run, in one or several stages."""
+"""A recipe: one TOML file that says all of a training run, in one or several stages.
+
+A stage has data and an objective, or several tasks with their own, which are mixed on one encoder:
+
+    model = "bert-base-uncased"
+    pooling = "mean"
+
+    [[stage]]
+    mixing = "proportional"             # or "round-robin"
+    scale_losses = true                 # each divided by what guessing costs: log n for n classes
+    train = { batch_size = 16, max_steps = 1000 }
+    validate = { path = "stsb/dev.tsv" }
+
+    [[stage.task]]
+    name = "nli"
+    data = { path = "nli_mix/train.tsv.gz" }
+    objective = { name = "softmax" }
+
+    [[stage.task]]
+    name = "questions"
+    data = { path = "quora_duplicates_positive/all.tsv.gz" }
+    objective = { name = "contrastive", matryoshka = { dimensions = [768, 192] } }
+    weight = 0.5
+
+A stage may have a teacher, whose vectors or scores are learnt, and a recipe may start from some layers of
+its model:
+
+    model = "all-MiniLM-L6-v2"
+    layers = 3                          # or which: [0, 2, 5]
+
+    [[stage]]
+    data = { limit = 200_000, files = [{ path = "a.txt" }, { path = "b.tsv", columns = ["premise"] }] }
+    teacher = "all-MiniLM-L6-v2"        # or { model = ..., precision = "float32" }; or a cross-encoder
+"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +45,15 @@ from typing import Any
 from gemel.errors import InvalidInput
 from gemel.reproduce.sources import DataSource, check_keys, parse_source
 from gemel.train import TrainConfig
+from gemel.train.mixing import MIXINGS
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+TASK_KEYS = ("data", "objective")
+MIXING_KEYS = ("mixing", "scale_losses")
 MODEL_KINDS = ("encoder", "cross-encoder")
 
 
@@ -30,14 +67,25 @@ class Teacher:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One run of the loop: data, objective, settings, and what it is validated on."""
+class Task:
+    """Data and what is asked of it; a stage with one task needs no name for it."""
 
     data: DataSource
     objective: str | None = None
     objective_settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the loop: one task or several, settings, and what it is validated on."""
+
+    tasks: tuple[Task, ...]
     train: TrainConfig = field(default_factory=TrainConfig)
     validate: DataSource | None = None
+    mixing: str = MIXINGS[0]
+    scale_losses: bool = True
     teacher: Teacher | None = None
 
 
@@ -94,17 +142,47 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
 
 
 def _stage(values: Mapping[str, Any], name: str) -> Stage:
-    check_keys(values, ("data", "objective", "train", "validate", "teacher"), f"a stage of the recipe {name}")
-    if "data" not in values:
-        raise InvalidInput(f"a stage of the recipe {name} needs data")
-    objective = dict(values.get("objective", {}))
+    where = f"a stage of the recipe {name}"
+    mixing = {key: values[key] for key in MIXING_KEYS if key in values}
+    if "task" in values:
+        check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
+        tasks = _tasks(values["task"], name)
+    else:
+        check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "task"), where)
+        tasks = (_task(values, name, where),)
     return Stage(
-        data=parse_source(values["data"], name),
-        objective=objective.pop("name", None),
-        objective_settings=objective,
+        tasks=tasks,
         train=TrainConfig.from_dict(values.get("train", {})),
         validate=parse_source(values["validate"], name) if "validate" in values else None,
         teacher=_teacher(values["teacher"], name) if "teacher" in values else None,
+        **mixing,
+    )
+
+
+def _tasks(values: Sequence[Mapping[str, Any]], name: str) -> tuple[Task, ...]:
+    where = f"a task of the recipe {name}"
+    for task in values:
+        check_keys(task, (*TASK_KEYS, "name", "weight"), where)
+    tasks = tuple(_task(task, name, where) for task in values)
+    names = [task.name for task in tasks]
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidInput(
+            f"the tasks of the recipe {name} are named {', '.join(map(repr, names))}; expected a name "
+            "for each, and no two the same"
+        )
+    return tasks
+
+
+def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
+    if "data" not in values:
+        raise InvalidInput(f"{where} needs data")
+    objective = dict(values.get("objective", {}))
+    return Task(
+        data=parse_source(values["data"], name),
+        objective=objective.pop("name", None),
+        objective_settings=objective,
+        name=str(values.get("name", "")),
+        weight=values.get("weight", 1.0),
     )
 
 
@@ -115,3 +193,26 @@ def _teacher(values: str | Mapping[str, Any], name: str) -> Teacher:
     if "model" not in values:
         raise InvalidInput(f"the teacher of the recipe {name} needs a model")
     return Teacher(str(values["model"]), values.get("precision"), values.get("threads"))
+
+
+def parse_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings as a command line has them, `temperature=0.1`: values are TOML's, or else words."""
+    lines = []
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InvalidInput(f"the setting {setting!r} has no value; expected NAME=VALUE")
+        line = f"{name} = {value}"
+        lines.append(line if _is_toml(line) else f"{name} = {json.dumps(value)}")
+    try:
+        return tomllib.loads("\n".join(lines))
+    except ValueError as error:
+        raise InvalidInput(f"the settings {', '.join(given)} cannot be read: {error}") from None
+
+
+def _is_toml(line: str) -> bool:
+    try:
+        tomllib.loads(line)
+    except ValueError:
+        return False
+    return True

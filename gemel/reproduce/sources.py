@@ -12,9 +12,9 @@ from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 
-DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range")
+DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "translations")
 FILE_KEYS = ("path", "columns", "where")  # of plain texts
-TRANSLATION_SETTINGS = ("texts", "language", "pivot", "languages")
+TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,26 @@ def place(path: str, data: Path) -> Path:
 
 
 def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
-    """The data that a recipe names: a file of examples, translations, or plain texts of a file or several."""
+    """The data that a recipe names: a file of examples, of translations, or several files of plain texts."""
     where = f"data of the recipe {name}"
     if "files" in values:
         check_keys(values, ("files", "limit"), where)
-        files = tuple(_text_file(each, f"a file of {where}") for each in values["files"])
-    elif values.get("kind") == "texts":
-        check_keys(values, (*FILE_KEYS, "kind", "limit"), where)
-        files = (_text_file({key: values[key] for key in FILE_KEYS if key in values}, where),)
-    else:
-        return _examples_source(values, where)
-    if not files:
-        raise InvalidInput(f"{where} has no files; expected at least one")
-    limit = {"limit": values["limit"]} if "limit" in values else {}
-    return DataSource(" + ".join(str(file.path) for file in files), limit, files)
-
-
-def _examples_source(values: Mapping[str, Any], where: str) -> DataSource:
-    if "translations" in values:
-        check_keys(values, ("path", "translations"), where)
-        check_keys(values["translations"], TRANSLATION_SETTINGS, f"translations in {where}")
-    check_keys(values, (*DATA_KEYS, "translations"), where)
+        files = tuple(_text_file(each, f"a file in {where}") for each in values["files"])
+        if not files:
+            raise InvalidInput(f"{where} has no files; expected at least one")
+        options = {key: value for key, value in values.items() if key != "files"}
+        return DataSource(" + ".join(str(file.path) for file in files), options, files)
+    check_keys(values, (*DATA_KEYS, "files"), where)
     options = {key: value for key, value in values.items() if key != "path"}
     if "score_range" in options:
         options["score_range"] = tuple(options["score_range"])
+    if "translations" in options:
+        check_keys(options["translations"], TRANSLATION_KEYS, f"translations of the recipe {name}")
+        if len(options) > 1 or "texts" not in options["translations"]:
+            raise InvalidInput(
+                f"translations of the recipe {name} need texts, the columns that hold some, and "
+                "nothing beside translations"
+            )
     return DataSource(_path(values, where), options)
 
 

@@ -13,6 +13,7 @@ from gemel.errors import InvalidInput, InvalidModel
 from gemel.loading import load_encoder, load_reranker, resolve
 from gemel.model import SentenceEncoder
 from gemel.reproduce.recipe import Teacher
+from gemel.train import MixedExamples
 from gemel.train.distillation import DistillationStep, Targets
 from gemel.train.imitation import build_imitation
 from gemel.train.student import save_projected, save_student
@@ -25,7 +26,7 @@ TARGETS_FILE = "teacher.npy"
 class Lesson:
     """Examples and what the teacher said of them; where that became their labels, there are no targets."""
 
-    examples: Examples
+    examples: Examples | MixedExamples
     targets: Targets | None = None
 
 
@@ -53,6 +54,7 @@ def taught_step(
 ) -> DistillationStep:
     """The step that brings a student to say what its teacher said."""
     assert lesson.targets is not None
+    assert isinstance(lesson.examples, Examples)
     return DistillationStep(model, build_imitation(name, lesson.examples.kind, settings), lesson.targets)
 
 
@@ -65,9 +67,10 @@ def cut_student(model: str | Path, layers: int | tuple[int, ...], target: Path) 
 
 def fitted_student(start: Path, lesson: Lesson, name: str | None, target: Path) -> Path:
     """The student's folder, with a projection where its vectors are of another length than the teacher's."""
-    folder = read_encoder_folder(start)
-    if lesson.targets is None or lesson.targets.ndim != 2 or lesson.examples.kind == "triplets":
+    is_of_vectors = isinstance(lesson.examples, Examples) and lesson.examples.kind != "triplets"
+    if lesson.targets is None or not is_of_vectors:
         return start
+    folder = read_encoder_folder(start)
     dim = lesson.targets.shape[1]
     if folder.spec.dim == dim or name == "similarity-imitation":
         return start

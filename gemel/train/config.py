@@ -22,6 +22,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     accumulate: int = 1  # batches before each step of the optimiser
+    cache_chunk: int | None = None  # texts in memory at once, where a batch is too large (GradCache)
     max_steps: int | None = None
     max_minutes: float | None = None
     evaluate_every: int | None = None  # steps
@@ -34,7 +35,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):
             self._check(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("max_steps", "evaluate_every", "checkpoint_every", "patience"):
+        for name in ("cache_chunk", "max_steps", "evaluate_every", "checkpoint_every", "patience"):
             self._check(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         self._check("learning_rate", self.learning_rate > 0, "more than 0")
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch.nn.functional as F
@@ -16,13 +17,13 @@ class Softmax(Objective):
     """softmax(W (u, v, |u-v|)) over the classes of a pair, with cross-entropy."""
 
     kinds = ("classified pairs",)
+    needs = ("dim", "n_labels")
 
     def __init__(self, dim: int, n_labels: int, concatenation: Sequence[str] = PAPER_CONCATENATION) -> None:
         super().__init__()
-        if n_labels < 2:
-            raise InvalidInput(f"softmax needs at least 2 classes and the data has {n_labels}")
         self.concatenation = checked_concatenation(concatenation)
-        self.classifier = nn.Linear(dim * len(self.concatenation), n_labels, bias=False)
+        n_classes = checked_classes("softmax", n_labels)
+        self.classifier = nn.Linear(dim * len(self.concatenation), n_classes, bias=False)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
         """The mean cross-entropy of the batch."""
@@ -30,6 +31,30 @@ class Softmax(Objective):
         return F.cross_entropy(
             self.classifier(concatenate(columns[0], columns[1], self.concatenation)), labels
         )
+
+    def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
+        """log n, among n classes."""
+        return math.log(self.classifier.out_features)
+
+
+class TextSoftmax(Objective):
+    """softmax(W u + b) over the classes of a text, with cross-entropy."""
+
+    kinds = ("classified texts",)
+    needs = ("dim", "n_labels")
+
+    def __init__(self, dim: int, n_labels: int) -> None:
+        super().__init__()
+        self.classifier = nn.Linear(dim, checked_classes("text-softmax", n_labels))
+
+    def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
+        """The mean cross-entropy of the batch."""
+        assert labels is not None
+        return F.cross_entropy(self.classifier(columns[0]), labels)
+
+    def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
+        """log n, among n classes."""
+        return math.log(self.classifier.out_features)
 
 
 class PairClassification(Objective):
@@ -42,3 +67,10 @@ class PairClassification(Objective):
         assert labels is not None
         (logits,) = columns
         return F.cross_entropy(logits, labels)
+
+
+def checked_classes(name: str, n_labels: int) -> int:
+    """How many classes, or a sentence that refuses fewer than two."""
+    if n_labels < 2:
+        raise InvalidInput(f"{name} needs at least 2 classes and the data has {n_labels}")
+    return n_labels

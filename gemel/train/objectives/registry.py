@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gemel.errors import InvalidInput
-from gemel.train.objectives.classification import PairClassification, Softmax
-from gemel.train.objectives.contrastive import InBatchContrastive
+from gemel.train.objectives.classification import PairClassification, Softmax, TextSoftmax
+from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive, SupervisedContrastive
+from gemel.train.objectives.matryoshka import Matryoshka
 from gemel.train.objectives.objective import Objective
+from gemel.train.objectives.ranking import CoSent
 from gemel.train.objectives.regression import CosineRegression, FeedForwardRegression, PairRegression
-from gemel.train.objectives.triplets import Triplet
+from gemel.train.objectives.triplets import BatchHardTriplet, Triplet
 
 # name -> class; the first that fits a kind of examples is the one inferred for it
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -18,6 +21,11 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "contrastive": InBatchContrastive,
     "triplet": Triplet,
     "regression": FeedForwardRegression,
+    "cosent": CoSent,
+    "online-contrastive": OnlineContrastive,
+    "batch-hard": BatchHardTriplet,
+    "supervised-contrastive": SupervisedContrastive,
+    "text-softmax": TextSoftmax,
 }
 CROSS_OBJECTIVES: dict[str, type[Objective]] = {
     "pair-regression": PairRegression,
@@ -33,7 +41,7 @@ def fitting(kind: str, objectives: dict[str, type[Objective]]) -> list[str]:
 def build_objective(
     name: str | None, kind: str, *, dim: int, n_labels: int = 0, cross_encoder: bool = False, **settings: Any
 ) -> Objective:
-    """The named objective, or the usual one for this kind of examples."""
+    """The named objective, or the usual one for this kind of examples; `matryoshka` wraps any."""
     table = CROSS_OBJECTIVES if cross_encoder else OBJECTIVES
     fit = fitting(kind, table)
     if name is None and fit:
@@ -45,11 +53,24 @@ def build_objective(
             f"the objective {name!r} eats {' or '.join(table[name].kinds)} and the data holds {kind}; "
             f"for these choose {' or '.join(fit) or 'another kind of model'}"
         )
-    if table[name] is Softmax:
-        settings = {"dim": dim, "n_labels": n_labels, **settings}
-    elif table[name] is FeedForwardRegression:
-        settings = {"dim": dim, **settings}
-    try:
-        return table[name](**settings)
-    except TypeError as error:
-        raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+    chosen, inner = table[name], dict(settings)
+    matryoshka = inner.pop("matryoshka", None)
+
+    def make(dimensions: int) -> Objective:
+        told = {"dim": dimensions, "n_labels": n_labels}
+        try:
+            return chosen(**{need: told[need] for need in chosen.needs}, **inner)
+        except TypeError as error:
+            raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+
+    return make(dim) if matryoshka is None else _wrapped(make, dim, matryoshka, cross_encoder)
+
+
+def _wrapped(make: Callable[[int], Objective], dim: int, settings: Any, cross_encoder: bool) -> Matryoshka:
+    if cross_encoder:
+        raise InvalidInput("a cross-encoder gives scores, no vectors; leave matryoshka out")
+    if not isinstance(settings, Mapping) or not {"dimensions"} <= set(settings) <= {"dimensions", "weights"}:
+        raise InvalidInput(
+            f"matryoshka is {settings!r}; expected dimensions = [...], and weights = [...] where they differ"
+        )
+    return Matryoshka(make, dim, **settings)

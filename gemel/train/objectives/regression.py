@@ -26,6 +26,7 @@ class FeedForwardRegression(Objective):
     """(sigmoid(MLP(u, v, |u-v|, u*v)) - score)^2: a learned similarity on top of the vectors."""
 
     kinds = ("scored pairs",)
+    needs = ("dim",)
     concatenation = CONCATENATIONS
 
     def __init__(self, dim: int, hidden: int = 256) -> None:
