@@ -23,12 +23,12 @@ SETTINGS = (
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
     *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
-    "skip_bad_rows",
+    *("skip_bad_rows", "teacher"),
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (
     "softmax, cosine, contrastive, triplet, regression, cosent, online-contrastive, batch-hard, "
-    "supervised-contrastive, text-softmax"
+    "supervised-contrastive, text-softmax, denoising, cocondenser"
 )
 
 
@@ -51,12 +51,15 @@ OBJECTIVE_NAMES = (
     multiple=True,
     help="A setting of the objective, such as temperature=0.1 or matryoshka.dimensions=[384,96].",
 )
+@click.option(
+    "--teacher", metavar="NAME", help="Learn what this encoder or cross-encoder says of the examples."
+)
 @click.option("--cross-encoder", is_flag=True, help="Train a cross-encoder, which reads both texts at once.")
 @click.option("--epochs", type=int, help="[default: 1]")
 @click.option("--batch-size", type=int, help="[default: 16]")
 @click.option("--cache-chunk", type=int, metavar="TEXTS", help="Texts in memory at once, for large batches.")
 @click.option("--learning-rate", type=float, help="[default: 2e-5]")
-@click.option("--lora-rank", type=int, metavar="RANK", help="Train adapters of this rank, and nothing else.")
+@click.option("--lora-rank", type=int, metavar="RANK", help="Train low-rank adapters alone.")
 @click.option("--max-steps", type=int)
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
@@ -83,6 +86,7 @@ def command(recipe: str | None, **choices: Any) -> None:
       gemel train -m my-bert --examples pairs.tsv -o out/mine --epochs 4
       gemel train -m my-bert --examples sentences.txt --batch-size 64 --learning-rate 3e-5
       gemel train -m my-bert --examples pairs.tsv --set symmetric=true --set margin=0.3
+      gemel train -m my-bert --examples pairs.tsv --teacher my-cross-encoder
       gemel train recipes/stsb_regression.toml --dry-run
     """
     from gemel.reproduce.recipe import read_recipe
@@ -109,11 +113,21 @@ def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
     if idle is not None:
         flag = "set" if idle == "settings" else idle.replace("_", "-")
         raise InvalidInput(f"--{flag} was given beside a recipe, which says it itself: change the recipe")
-    given = {name: choices[name] for name in SETTINGS if choices[name] is not None}
+    given = _settings(choices)
     if not given:
         return recipe
     stages = tuple(replace(stage, train=replace(stage.train, **given)) for stage in recipe.stages)
     return replace(recipe, stages=stages, seeds=(given["seed"],) if "seed" in given else recipe.seeds)
+
+
+def _settings(choices: dict[str, Any]) -> dict[str, Any]:
+    """What the flags say of a run."""
+    given = {name: choices[name] for name in SETTINGS if choices[name] is not None}
+    if choices["lora_rank"] is None:
+        return given
+    from gemel.train.lora import Lora
+
+    return {**given, "lora": Lora(rank=choices["lora_rank"], alpha=2.0 * choices["lora_rank"])}
 
 
 def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
@@ -121,16 +135,17 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
 
     if not choices["model"] or not choices["examples"]:
         raise InvalidInput("give a recipe, or at least --model and --examples")
-    lora = {"lora": {"rank": choices["lora_rank"]}} if choices["lora_rank"] is not None else {}
     ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
     kinds = {"kind": choices["kind"]} if choices["kind"] else {}
     stage: dict[str, Any] = {
         "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges, **kinds},
-        "train": {name: choices[name] for name in SETTINGS if choices[name] is not None} | lora,
+        "train": _settings(choices),
     }
     if choices["objective"] or choices["settings"]:
         named = {"name": choices["objective"]} if choices["objective"] else {}
         stage["objective"] = {**named, **parse_settings(choices["settings"])}
+    if choices["teacher"]:
+        stage["teacher"] = choices["teacher"]
     if choices["validate"]:
         stage["validate"] = {"path": choices["validate"], **ranges}
     kind = "cross-encoder" if choices["cross_encoder"] else "encoder"

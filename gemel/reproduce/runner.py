@@ -189,14 +189,15 @@ class RecipeRunner:
 
     def _step(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
         examples = lesson.examples
-        folder = fitted_student(resolve(start), lesson, stage.tasks[0].objective, place / "projected")
+        folder = resolve(start)
         if isinstance(examples, MixedExamples):
             return self._mixed_step(stage, folder, examples)
         (task,) = stage.tasks
         if self.recipe.kind == "cross-encoder":
             model = self._cross_encoder(folder, examples)
             return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
-        encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
+        student = fitted_student(self._encoder_folder(folder), lesson, task.objective, place / "projected")
+        encoder = SentenceEncoder(student, device=self.device)
         if lesson.targets is not None:
             return taught_step(encoder, task.objective, lesson, task.objective_settings)
         if task.objective in PRETRAINING:

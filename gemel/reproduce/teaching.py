@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import read_encoder_folder, read_reranker_folder
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.loading import load_encoder, load_reranker, resolve
@@ -65,18 +65,17 @@ def cut_student(model: str | Path, layers: int | tuple[int, ...], target: Path) 
     return target
 
 
-def fitted_student(start: Path, lesson: Lesson, name: str | None, target: Path) -> Path:
-    """The student's folder, with a projection where its vectors are of another length than the teacher's."""
+def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, target: Path) -> ModelFolder:
+    """The student, with a projection where its vectors are of another length than the teacher's."""
     is_of_vectors = isinstance(lesson.examples, Examples) and lesson.examples.kind != "triplets"
-    if lesson.targets is None or not is_of_vectors:
-        return start
-    folder = read_encoder_folder(start)
+    if lesson.targets is None or not is_of_vectors or name == "similarity-imitation":
+        return folder
     dim = lesson.targets.shape[1]
-    if folder.spec.dim == dim or name == "similarity-imitation":
-        return start
+    if folder.spec.dim == dim:
+        return folder
     if not target.exists():
         save_projected(folder, target, dim)
-    return target
+    return read_encoder_folder(target)
 
 
 def _is_reranker(model: str) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from safetensors.numpy import load_file
 from stand_ins import sentences
 
 from gemel import load_encoder, load_reranker
@@ -240,6 +242,34 @@ def test_an_objective_that_does_not_fit_is_refused(tiny_bert: Path, data: Path) 
             "-o",
             data / "o",
         )
+
+
+def test_adapters_alone_are_trained_on_request(tiny_bert: Path, data: Path) -> None:
+    asked = (
+        "--examples",
+        data / "triplets.tsv",
+        "-o",
+        data / "out",
+        "--lora-rank",
+        4,
+        "--learning-rate",
+        1e-2,
+    )
+    line = json.loads(call("train", "-m", tiny_bert, *asked).stdout)
+    weights = load_file(data / "out" / "last" / "weights.safetensors")
+    assert len(weights) == 24
+    assert all(".lora_" in name for name in weights)
+    before, after = (load_file(folder / "model.safetensors") for folder in (tiny_bert, Path(line["model"])))
+    changed = {name for name in before if not np.array_equal(before[name], after[name])}
+    assert len(changed) == 12  # the linear maps of two layers
+    assert all(name.endswith(".weight") for name in changed)
+
+
+def test_a_teacher_is_named_by_a_flag(tiny_bert: Path, data: Path) -> None:
+    asked = ("--examples", data / "sts.tsv", "--kind", "pairs", "--teacher", tiny_bert, "-o", data / "out")
+    line = json.loads(call("train", "-m", tiny_bert, *asked).stdout)
+    assert "loss:VectorImitation" in (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
+    assert (data / "out" / "teacher.npy").is_file()
 
 
 def test_nothing_to_train_on_is_told() -> None:
