@@ -226,13 +226,15 @@ def load_pair_classifier(
     device: str | None = None,
     threads: int | None = None,
     encoder: TextEncoder | None = None,
+    task: str | None = None,
 ) -> PairClassifier:
     """The classifier that softmax training has left in a model folder, such as one for NLI.
 
-    `encoder` takes the place of the folder's own, where that is open already.
+    `encoder` takes the place of the folder's own, where that is open already. `task` names one of several
+    that the model was trained on; without, it is the first that has a classifier.
     """
     folder = resolve(name)
-    head = read_head(folder)
+    head = read_head(folder, task)
     if head is None or head.kind != "softmax":
         raise InvalidModel(
             f"{folder} has no classifier: only models trained with the softmax objective keep one"

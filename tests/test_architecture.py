@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "index": {"data"},
     "tasks": {"checkpoint", "data", "index"},
     "evaluate": {"data", "tasks", "index"},
-    "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder"},
+    "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder", "pair_scorer"},
     "serve": {"checkpoint", "data", "index", "loading", "pair_scorer", "tasks", "text_encoder", "tokens"},
     "client": set(),
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},

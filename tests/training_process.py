@@ -27,25 +27,42 @@ KINDS = {
     "regression": "scored pairs",
     "triplet": "triplets",
     "contrastive": "triplets",
+    "cosent": "scored pairs",
+    "online-contrastive": "classified pairs",
+    "batch-hard": "classified texts",
+    "supervised-contrastive": "classified texts",
+    "text-softmax": "classified texts",
     "pair-regression": "scored pairs",
     "pair-classification": "classified pairs",
 }
 
 
 def examples_of(kind: str, n: int = 60) -> Examples:
-    names = ("anchor", "positive", "negative") if kind == "triplets" else ("first", "second")
+    names: tuple[str, ...] = ("first", "second")
+    if kind == "triplets":
+        names = ("anchor", "positive", "negative")
+    elif kind.endswith("texts"):
+        names = ("text",)
     columns = {name: sentences(n, seed, max_words=8) for seed, name in enumerate(names)}
     generator = np.random.default_rng(0)
     if kind == "scored pairs":
         return Examples(kind, columns, generator.random(n, np.float32))
-    if kind == "classified pairs":
+    if kind.startswith("classified"):
         labels = ("contradiction", "entailment", "neutral")
         return Examples(kind, columns, generator.integers(0, 3, n), labels)
     return Examples(kind, columns)
 
 
+def examples_for(name: str, n: int = 60) -> Examples:
+    examples = examples_of(KINDS[name], n)
+    if name != "online-contrastive":
+        return examples
+    assert examples.labels is not None
+    return Examples(examples.kind, examples.columns, examples.labels % 2, ("0", "1"))
+
+
 def step_for(folder: Path, name: str) -> SentenceEncoderStep | CrossEncoderStep:
-    examples = examples_of(KINDS[name])
+    examples = examples_for(name)
     torch.manual_seed(1)
     if name.startswith("pair-"):
         labels = examples.label_names or ("score",)
@@ -69,7 +86,7 @@ def run(folder: Path, output: Path, name: str, *, resume: bool = False) -> Train
     def validate(model: torch.nn.Module) -> float:
         return float(sum(parameter.detach().sum() for parameter in model.parameters()))
 
-    examples = examples_of(KINDS[name])
+    examples = examples_for(name)
     return train(step, examples, output, CONFIG, validate=validate, resume=resume, show_progress=False)
 
 

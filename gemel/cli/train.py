@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,20 @@ if TYPE_CHECKING:
     from gemel.reproduce.recipe import Recipe
     from gemel.reproduce.runner import Preview, RecipeRunner, StageRun
 
-SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes", "evaluate_every", "seed")
+SETTINGS = (
+    *("epochs", "batch_size", "cache_chunk", "learning_rate", "max_steps", "max_minutes"),
+    *("evaluate_every", "seed"),
+)
+# What a recipe says itself, and a flag beside it would contradict.
+SAID_BY_RECIPES = (
+    *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
+    *("skip_bad_rows", "teacher"),
+)
+# As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
+OBJECTIVE_NAMES = (
+    "softmax, cosine, contrastive, triplet, regression, cosent, online-contrastive, batch-hard, "
+    "supervised-contrastive, text-softmax, denoising, cocondenser"
+)
 
 
 @click.command("train")
@@ -28,11 +42,24 @@ SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes",
 @click.option(
     "--score-range", type=float, nargs=2, metavar="LOW HIGH", help="What the scores can be, such as 0 5."
 )
-@click.option("--objective", metavar="NAME", help="softmax, cosine, contrastive, triplet or regression.")
+@click.option("--kind", metavar="KIND", help="What the examples are, where their columns leave a choice.")
+@click.option("--objective", metavar="NAME", help=f"One of {OBJECTIVE_NAMES}.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the objective, such as temperature=0.1 or matryoshka.dimensions=[384,96].",
+)
+@click.option(
+    "--teacher", metavar="NAME", help="Learn what this encoder or cross-encoder says of the examples."
+)
 @click.option("--cross-encoder", is_flag=True, help="Train a cross-encoder, which reads both texts at once.")
 @click.option("--epochs", type=int, help="[default: 1]")
 @click.option("--batch-size", type=int, help="[default: 16]")
+@click.option("--cache-chunk", type=int, metavar="TEXTS", help="Texts in memory at once, for large batches.")
 @click.option("--learning-rate", type=float, help="[default: 2e-5]")
+@click.option("--lora-rank", type=int, metavar="RANK", help="Train low-rank adapters alone.")
 @click.option("--max-steps", type=int)
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
@@ -49,18 +76,23 @@ def command(recipe: str | None, **choices: Any) -> None:
     """Train a sentence encoder (or a cross-encoder) by a recipe or by flags.
 
     The objective follows from the columns of the data unless it is named: two texts and a label give
-    softmax, two texts and a score cosine, anchor and positive (and negative) contrastive.
+    softmax, two texts and a score cosine, anchor and positive (and negative) contrastive, a text and a label
+    batch-hard; texts alone, a sentence a line, are learnt from by SimCSE. Flags for the length of a run go
+    before what a recipe says.
 
     \b
     Examples:
       gemel train recipes/nli_contrastive.toml --data data --model my-bert
       gemel train -m my-bert --examples pairs.tsv -o out/mine --epochs 4
+      gemel train -m my-bert --examples sentences.txt --batch-size 64 --learning-rate 3e-5
+      gemel train -m my-bert --examples pairs.tsv --set symmetric=true --set margin=0.3
+      gemel train -m my-bert --examples pairs.tsv --teacher my-cross-encoder
       gemel train recipes/stsb_regression.toml --dry-run
     """
     from gemel.reproduce.recipe import read_recipe
     from gemel.reproduce.runner import RecipeRunner
 
-    chosen = read_recipe(recipe) if recipe else _recipe_of_flags(choices)
+    chosen = _overridden(read_recipe(recipe), choices) if recipe else _recipe_of_flags(choices)
     if choices["model"]:
         chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
     runner = RecipeRunner(chosen, data=choices["data"], device=choices["device"])
@@ -75,18 +107,45 @@ def command(recipe: str | None, **choices: Any) -> None:
     _show_spread(runner, runs)
 
 
+def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
+    """The recipe with what the flags say of the length of a run."""
+    idle = next((name for name in SAID_BY_RECIPES if choices[name]), None)
+    if idle is not None:
+        flag = "set" if idle == "settings" else idle.replace("_", "-")
+        raise InvalidInput(f"--{flag} was given beside a recipe, which says it itself: change the recipe")
+    given = _settings(choices)
+    if not given:
+        return recipe
+    stages = tuple(replace(stage, train=replace(stage.train, **given)) for stage in recipe.stages)
+    return replace(recipe, stages=stages, seeds=(given["seed"],) if "seed" in given else recipe.seeds)
+
+
+def _settings(choices: dict[str, Any]) -> dict[str, Any]:
+    """What the flags say of a run."""
+    given = {name: choices[name] for name in SETTINGS if choices[name] is not None}
+    if choices["lora_rank"] is None:
+        return given
+    from gemel.train.lora import Lora
+
+    return {**given, "lora": Lora(rank=choices["lora_rank"], alpha=2.0 * choices["lora_rank"])}
+
+
 def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
-    from gemel.reproduce.recipe import parse_recipe
+    from gemel.reproduce.recipe import parse_recipe, parse_settings
 
     if not choices["model"] or not choices["examples"]:
         raise InvalidInput("give a recipe, or at least --model and --examples")
     ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
+    kinds = {"kind": choices["kind"]} if choices["kind"] else {}
     stage: dict[str, Any] = {
-        "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges},
-        "train": {name: choices[name] for name in SETTINGS if choices[name] is not None},
+        "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges, **kinds},
+        "train": _settings(choices),
     }
-    if choices["objective"]:
-        stage["objective"] = {"name": choices["objective"]}
+    if choices["objective"] or choices["settings"]:
+        named = {"name": choices["objective"]} if choices["objective"] else {}
+        stage["objective"] = {**named, **parse_settings(choices["settings"])}
+    if choices["teacher"]:
+        stage["teacher"] = choices["teacher"]
     if choices["validate"]:
         stage["validate"] = {"path": choices["validate"], **ranges}
     kind = "cross-encoder" if choices["cross_encoder"] else "encoder"

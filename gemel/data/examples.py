@@ -1,4 +1,4 @@
-"""Examples to train on or to measure by: pairs, scored pairs, classified pairs, triplets.
+"""Examples to train on or to measure by: pairs, scored or classified, triplets, texts, classified texts.
 
 Besides tables with named columns the official layouts are read: SNLI and MultiNLI (.jsonl and .txt) and the
 STS benchmark (`sts-train.csv`). Rows whose gold label is `-`, on which SNLI's annotators did not agree, are
@@ -29,7 +29,13 @@ Range = tuple[float, float]
 NLI_LABELS = ("contradiction", "entailment", "neutral")  # in Sentence-BERT's order of the classes
 NO_GOLD_LABEL = "-"
 STS_RANGE = (0.0, 5.0)
-_LABEL_TYPES: dict[str, type[np.generic]] = {"scored pairs": np.float32, "classified pairs": np.int64}
+_TOLD_CLASSES = 10  # in a description
+_CLASSIFIED = ("classified pairs", "classified texts")
+_LABEL_TYPES: dict[str, type[np.generic]] = {
+    "scored pairs": np.float32,
+    **dict.fromkeys(_CLASSIFIED, np.int64),
+}
+_N_COLUMNS = {"triplets": 3, "classified texts": 1, "texts": 1}  # two in the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +52,10 @@ class Examples:
     def __post_init__(self) -> None:
         checked_kind(self.kind)
         lengths = {name: len(texts) for name, texts in self.columns.items()}
-        is_triplets = self.kind == "triplets"
-        enough = len(lengths) >= 3 if is_triplets else len(lengths) == 2
+        n_columns = _N_COLUMNS.get(self.kind, 2)
+        enough = len(lengths) == n_columns or (self.kind == "triplets" and len(lengths) > n_columns)
         if not enough or len(set(lengths.values())) != 1:
-            expected = "3 or more columns" if is_triplets else "2 columns"
+            expected = {1: "1 column", 2: "2 columns", 3: "3 or more columns"}[n_columns]
             raise InvalidInput(f"{self.kind} were given {lengths} texts; expected {expected} of one length")
         label_type = _LABEL_TYPES.get(self.kind)
         expected = "no labels" if label_type is None else f"{len(self)} labels, {label_type.__name__}"
@@ -61,7 +67,7 @@ class Examples:
         if self.kind == "scored pairs" and not np.isfinite(self.labels).all():
             raise InvalidInput("a score is NaN or infinite; expected finite numbers")
         lowest, highest = self.labels.min(), self.labels.max()
-        if self.kind == "classified pairs" and (lowest < 0 or highest >= len(self.label_names)):
+        if self.kind in _CLASSIFIED and (lowest < 0 or highest >= len(self.label_names)):
             raise InvalidInput(
                 f"classes run from {lowest} to {highest}; expected positions in label_names, "
                 f"which has {len(self.label_names)}"
@@ -83,10 +89,12 @@ class Examples:
     def describe(self) -> str:
         """One line for a person: how many of what, from where."""
         parts = [f"{len(self):,} {self.kind} from {self.origin}"]
-        if self.kind == "classified pairs" and self.labels is not None:
+        if self.kind in _CLASSIFIED and self.labels is not None:
             counts = np.bincount(self.labels.astype(np.int64), minlength=len(self.label_names))
-            shares = zip(self.label_names, counts / max(1, len(self)), strict=True)
-            parts.append(", ".join(f"{name} {share:.0%}" for name, share in shares))
+            shares = list(zip(self.label_names, counts / max(1, len(self)), strict=True))
+            told = [f"{name} {share:.0%}" for name, share in shares[:_TOLD_CLASSES]]
+            rest = len(shares) - len(told)
+            parts.append(", ".join([*told, *([f"{rest} more classes"] if rest else [])]))
         elif self.labels is not None and len(self):
             parts.append(f"scores {self.labels.min():.2f} to {self.labels.max():.2f}")
         if self.left_out:
@@ -244,7 +252,7 @@ class _Gathered:
         labels: Labels | None = None
         if self.kind == "scored pairs":
             labels = self._scores()
-        elif self.kind == "classified pairs":
+        elif self.kind in _CLASSIFIED:
             names = self._names()
             indices = {name: index for index, name in enumerate(names)}
             labels = np.array([indices[value] for value in self.values], np.int64)

@@ -19,6 +19,7 @@ from gemel.data.tables import (
     open_table,
     split_suffixes,
     tab_table,
+    text_table,
 )
 from gemel.errors import InvalidInput
 
@@ -46,6 +47,8 @@ def _table(stream: IO[bytes], kind: str, name: str) -> Table:
     whole = lines if first is None else chain([first], lines)
     if first is not None and _is_stsb_line(first):
         return tab_table(whole, name, columns=STSB_COLUMNS, is_ragged=True)  # two licence columns, at times
+    if kind == "txt" and first is not None and "\t" not in first:
+        return text_table(whole, name)
     return csv_table(whole, name) if kind == "csv" else tab_table(whole, name, is_ragged=kind == "txt")
 
 

@@ -1,6 +1,7 @@
 """What the columns of a table are for, told by their names and never by their order.
 
-A role is what a column is to an example: `first`, `second`, `negative_1` and so on, `score`, `label`.
+A role is what a column is to an example: `first`, `second`, `negative_1` and so on, `score`, `label`; or
+`text`, where an example is one text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Literal, get_args
 
 from gemel.errors import InvalidInput
 
-Kind = Literal["pairs", "scored pairs", "classified pairs", "triplets"]
+Kind = Literal["pairs", "scored pairs", "classified pairs", "triplets", "classified texts", "texts"]
 
 # role -> the names that its column goes by; case, `_`, `-` and blanks make no difference.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -23,6 +24,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("sentence2", "sentence_b", "hypothesis", "text2", "text_b", "question2"),
         *("positive", "answer", "passage", "document"),
     ),
+    "text": ("text", "sentence", "content"),
     "score": ("score", "similarity", "similarity_score", "relatedness_score", "gold_score"),
     "label": ("label", "gold_label", "class", "is_duplicate", "is_paraphrase", "similar"),
 }
@@ -34,7 +36,11 @@ KIND_ROLES: dict[Kind, tuple[str, ...]] = {
     "scored pairs": ("first", "second", "score"),
     "classified pairs": ("first", "second", "label"),
     "pairs": ("first", "second"),
+    "classified texts": ("text", "label"),
+    "texts": ("text",),
 }
+# Beside one of these a column of texts says too little: (query, text) may be pairs under other names.
+_OF_SEVERAL_TEXTS = {"first", "second", "negative", "score"}
 # What callers may say for a role.
 _SPOKEN = {"anchor": "first", "positive": "second", "negative": "negative_1"}
 
@@ -113,9 +119,11 @@ def _inferred_kind(
     """The one kind that has a use for whatever was named, or else for whatever is there."""
     present, asked = _without_numbers(candidates), _without_numbers(named)
     fitting = [kind for kind, roles in KIND_ROLES.items() if asked <= set(roles) <= present]
+    if "text" not in asked and present & _OF_SEVERAL_TEXTS:
+        fitting = [kind for kind in fitting if "text" not in KIND_ROLES[kind]]
     if not fitting:
         raise InvalidInput(f"{where} has no columns that make examples. {_needs(found)}. {_NAMES}")
-    if len(fitting) > 1 and fitting[-1] == "pairs":
+    if len(fitting) > 1 and fitting[-1] in ("pairs", "texts"):
         fitting.pop()
     if len(fitting) > 1:
         raise InvalidInput(f"{where} could be {' or '.join(fitting)}; say which with kind. {_needs(found)}")

@@ -141,6 +141,18 @@ def tab_table(
     )
 
 
+def text_table(lines: Iterator[str], name: str) -> Table:
+    """Plain text, a line a row of the one column `text`; blank lines part paragraphs and are no rows."""
+
+    def read(wanted: Sequence[str] | None, on_bad_row: OnBadRow) -> Iterator[Row]:
+        for number, line in enumerate(lines, 1):
+            text = without_end(line)
+            if text and not text.isspace():
+                yield number, {"text": text}
+
+    return Table(name, ["text"], read)
+
+
 def _read(
     name: str,
     header: Sequence[str],

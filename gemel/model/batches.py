@@ -40,6 +40,17 @@ class PaddedBatch:
         output = model(input_ids=self.input_ids, attention_mask=self.attention_mask)
         yield output.last_hidden_state, self.attention_mask
 
+    def hidden_blocks(self, model: torch.nn.Module, layer: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """What the tokens are after so many layers and after all, and their mask."""
+        output = model(
+            input_ids=self.input_ids, attention_mask=self.attention_mask, output_hidden_states=True
+        )
+        yield output.hidden_states[layer], output.last_hidden_state, self.attention_mask
+
+    def blocks_of_ids(self) -> Iterator[Tensor]:
+        """The token ids (sequences, tokens)."""
+        yield self.input_ids
+
 
 def padded(sequences: Sequence[Ids], fill: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Sequences as one int64 matrix (batch, tokens), filled up at the end, and the mask of real tokens."""

@@ -63,6 +63,23 @@ class PackedBatch:
         for span in self.spans:
             yield span.padded(output.last_hidden_state[0]), span.attention_mask
 
+    def hidden_blocks(self, model: torch.nn.Module, layer: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """What the tokens are after so many layers and after all, span by span, and their masks."""
+        output = model(
+            input_ids=self.input_ids,
+            position_ids=self.position_ids,
+            spans=self.spans,
+            output_hidden_states=True,
+        )
+        early, late = output.hidden_states[layer][0], output.last_hidden_state[0]
+        for span in self.spans:
+            yield span.padded(early), span.padded(late), span.attention_mask
+
+    def blocks_of_ids(self) -> Iterator[Tensor]:
+        """The token ids (sequences, tokens), span by span, filled up with 0."""
+        for span in self.spans:
+            yield span.padded(self.input_ids[0])
+
 
 def pack(sequences: Sequence[Ids], first_position: int, device: torch.device) -> PackedBatch:
     """Lay sequences end to end, sorted by length and cut into spans."""

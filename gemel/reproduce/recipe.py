@@ -1,42 +1,92 @@
-"""A recipe: one TOML file that says all of a training run, in one or several stages."""
+"""A recipe: one TOML file that says all of a training run, in one or several stages.
+
+A stage has data and an objective, or several tasks with their own, which are mixed on one encoder:
+
+    model = "bert-base-uncased"
+    pooling = "mean"
+
+    [[stage]]
+    mixing = "proportional"             # or "round-robin"
+    scale_losses = true                 # each divided by what guessing costs: log n for n classes
+    train = { batch_size = 16, max_steps = 1000 }
+    validate = { path = "stsb/dev.tsv" }
+
+    [[stage.task]]
+    name = "nli"
+    data = { path = "nli_mix/train.tsv.gz" }
+    objective = { name = "softmax" }
+
+    [[stage.task]]
+    name = "questions"
+    data = { path = "quora_duplicates_positive/all.tsv.gz" }
+    objective = { name = "contrastive", matryoshka = { dimensions = [768, 192] } }
+    weight = 0.5
+
+A stage may have a teacher, whose vectors or scores are learnt, and a recipe may start from some layers of
+its model:
+
+    model = "all-MiniLM-L6-v2"
+    layers = 3                          # or which: [0, 2, 5]
+
+    [[stage]]
+    data = { limit = 200_000, files = [{ path = "a.txt" }, { path = "b.tsv", columns = ["premise"] }] }
+    teacher = "all-MiniLM-L6-v2"        # or { model = ..., precision = "float32" }; or a cross-encoder
+"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gemel.errors import InvalidInput
+from gemel.reproduce.sources import DataSource, check_keys, parse_source
 from gemel.train import TrainConfig
+from gemel.train.mixing import MIXINGS
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range")
+TASK_KEYS = ("data", "objective")
+MIXING_KEYS = ("mixing", "scale_losses")
 MODEL_KINDS = ("encoder", "cross-encoder")
 
 
 @dataclass(frozen=True)
-class DataSource:
-    """Where examples come from and how they are read."""
+class Teacher:
+    """The model that a stage learns from: an encoder or a cross-encoder, as its folder says."""
 
-    path: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    model: str
+    precision: str | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One run of the loop: data, objective, settings, and what it is validated on."""
+class Task:
+    """Data and what is asked of it; a stage with one task needs no name for it."""
 
     data: DataSource
     objective: str | None = None
     objective_settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the loop: one task or several, settings, and what it is validated on."""
+
+    tasks: tuple[Task, ...]
     train: TrainConfig = field(default_factory=TrainConfig)
     validate: DataSource | None = None
+    mixing: str = MIXINGS[0]
+    scale_losses: bool = True
+    teacher: Teacher | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +99,7 @@ class Recipe:
     kind: str = "encoder"
     pooling: tuple[str, ...] | None = None
     max_tokens: int | None = None
+    layers: int | tuple[int, ...] | None = None  # of the model that are kept: so many, or these
     seeds: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,14 +121,14 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
-    known = ("model", "kind", "pooling", "max_tokens", "seeds", "stage", "expected")
-    _check_keys(values, known, f"the recipe {name}")
+    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected")
+    check_keys(values, known, f"the recipe {name}")
     if "model" not in values or not values.get("stage"):
         raise InvalidInput(f"the recipe {name} needs a model and at least one [[stage]]")
     kind = values.get("kind", "encoder")
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")
-    pooling = values.get("pooling")
+    pooling, layers = values.get("pooling"), values.get("layers")
     return Recipe(
         name=name,
         model=str(values["model"]),
@@ -85,37 +136,83 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
         kind=kind,
         pooling=None if pooling is None else tuple([pooling] if isinstance(pooling, str) else pooling),
         max_tokens=values.get("max_tokens"),
+        layers=tuple(layers) if isinstance(layers, list) else layers,
         seeds=tuple(values.get("seeds", ())),
     )
 
 
 def _stage(values: Mapping[str, Any], name: str) -> Stage:
-    _check_keys(values, ("data", "objective", "train", "validate"), f"a stage of the recipe {name}")
-    if "data" not in values:
-        raise InvalidInput(f"a stage of the recipe {name} needs data")
-    objective = dict(values.get("objective", {}))
+    where = f"a stage of the recipe {name}"
+    mixing = {key: values[key] for key in MIXING_KEYS if key in values}
+    if "task" in values:
+        check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
+        tasks = _tasks(values["task"], name)
+    else:
+        check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "task"), where)
+        tasks = (_task(values, name, where),)
     return Stage(
-        data=_source(values["data"], name),
-        objective=objective.pop("name", None),
-        objective_settings=objective,
+        tasks=tasks,
         train=TrainConfig.from_dict(values.get("train", {})),
-        validate=_source(values["validate"], name) if "validate" in values else None,
+        validate=parse_source(values["validate"], name) if "validate" in values else None,
+        teacher=_teacher(values["teacher"], name) if "teacher" in values else None,
+        **mixing,
     )
 
 
-def _source(values: Mapping[str, Any], name: str) -> DataSource:
-    _check_keys(values, DATA_KEYS, f"data of the recipe {name}")
-    if "path" not in values:
-        raise InvalidInput(f"data of the recipe {name} needs a path")
-    options = {key: value for key, value in values.items() if key != "path"}
-    if "score_range" in options:
-        options["score_range"] = tuple(options["score_range"])
-    return DataSource(str(values["path"]), options)
-
-
-def _check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    unknown = sorted(set(values) - set(known))
-    if unknown:
+def _tasks(values: Sequence[Mapping[str, Any]], name: str) -> tuple[Task, ...]:
+    where = f"a task of the recipe {name}"
+    for task in values:
+        check_keys(task, (*TASK_KEYS, "name", "weight"), where)
+    tasks = tuple(_task(task, name, where) for task in values)
+    names = [task.name for task in tasks]
+    if not all(names) or len(set(names)) < len(names):
         raise InvalidInput(
-            f"{where} has the unknown key {unknown[0]!r}; the known keys are {', '.join(known)}"
+            f"the tasks of the recipe {name} are named {', '.join(map(repr, names))}; expected a name "
+            "for each, and no two the same"
         )
+    return tasks
+
+
+def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
+    if "data" not in values:
+        raise InvalidInput(f"{where} needs data")
+    objective = dict(values.get("objective", {}))
+    return Task(
+        data=parse_source(values["data"], name),
+        objective=objective.pop("name", None),
+        objective_settings=objective,
+        name=str(values.get("name", "")),
+        weight=values.get("weight", 1.0),
+    )
+
+
+def _teacher(values: str | Mapping[str, Any], name: str) -> Teacher:
+    if isinstance(values, str):
+        return Teacher(values)
+    check_keys(values, ("model", "precision", "threads"), f"the teacher of the recipe {name}")
+    if "model" not in values:
+        raise InvalidInput(f"the teacher of the recipe {name} needs a model")
+    return Teacher(str(values["model"]), values.get("precision"), values.get("threads"))
+
+
+def parse_settings(given: Sequence[str]) -> dict[str, Any]:
+    """Settings as a command line has them, `temperature=0.1`: values are TOML's, or else words."""
+    lines = []
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InvalidInput(f"the setting {setting!r} has no value; expected NAME=VALUE")
+        line = f"{name} = {value}"
+        lines.append(line if _is_toml(line) else f"{name} = {json.dumps(value)}")
+    try:
+        return tomllib.loads("\n".join(lines))
+    except ValueError as error:
+        raise InvalidInput(f"the settings {', '.join(given)} cannot be read: {error}") from None
+
+
+def _is_toml(line: str) -> bool:
+    try:
+        tomllib.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,18 +19,34 @@ import numpy as np
 import torch
 
 from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
-from gemel.data.examples import Examples, read_examples
-from gemel.errors import InvalidModel
+from gemel.data.examples import Examples
+from gemel.errors import InvalidInput, InvalidModel
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.loading import resolve
 from gemel.model import CrossEncoder, SentenceEncoder
-from gemel.reproduce.recipe import DataSource, Recipe, Stage
-from gemel.train import CrossEncoderStep, SentenceEncoderStep, TrainResult, build_objective, train
+from gemel.reproduce.recipe import Recipe, Stage, Task
+from gemel.reproduce.sources import DataSource
+from gemel.reproduce.teaching import Lesson, cut_student, fitted_student, listen, taught_step
+from gemel.train import (
+    CrossEncoderStep,
+    MixedExamples,
+    MixedObjective,
+    MultiTaskStep,
+    SentenceEncoderStep,
+    TrainConfig,
+    TrainResult,
+    build_objective,
+    train,
+)
+from gemel.train.batches import Batches
 from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
-from gemel.train.steps import Step
+from gemel.train.mixing import plan_batches
+from gemel.train.objectives import Objective
+from gemel.train.pretraining import PRETRAINING, build_pretraining
+from gemel.train.steps import Step, set_cache_chunk
 
 TIMED_STEPS = 3
 
@@ -47,7 +64,7 @@ class StageRun:
 class Preview:
     """What a stage would do, for a person to check before hours are spent."""
 
-    examples: Examples
+    examples: Examples | MixedExamples
     objective: str
     n_steps: int
     seconds: float
@@ -72,7 +89,7 @@ class RecipeRunner:
     ) -> list[StageRun]:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
-        start: str | Path = self.recipe.model
+        start = self._first_start(Path(output))
         for number, stage in enumerate(self.recipe.stages, start=1):
             is_last = number == len(self.recipe.stages)
             for seed in self.seeds if is_last else self.seeds[:1]:
@@ -86,26 +103,41 @@ class RecipeRunner:
 
     def preview(self) -> Iterator[Preview]:
         """Each stage's data, objective, steps and estimated time; nothing is written."""
-        for stage in self.recipe.stages:
-            examples = self.read(stage.data)
-            step = self._step(stage, self.recipe.model, examples)
-            config = stage.train
-            n_batches = max(1, len(examples) // config.batch_size)
-            n_steps = config.steps_in_all(n_batches)
-            yield Preview(
-                examples=examples,
-                objective=type(step.objective).__name__,
-                n_steps=n_steps,
-                seconds=_seconds_a_step(step, examples, config.batch_size) * config.accumulate * n_steps,
-                first=[_shown(examples, row) for row in range(min(3, len(examples)))],
-            )
+        with tempfile.TemporaryDirectory(prefix="gemel-preview-") as place:
+            start = self._first_start(Path(place))
+            for number, stage in enumerate(self.recipe.stages):
+                yield self._preview(stage, start, Path(place) / f"stage-{number}")
+
+    def _preview(self, stage: Stage, start: str | Path, place: Path) -> Preview:
+        examples, config = self._examples(stage), stage.train
+        some = examples
+        if stage.teacher is not None and isinstance(examples, Examples):
+            some = examples[: TIMED_STEPS * config.batch_size]  # it need not speak of all of them yet
+        lesson = self._lesson(stage, some, place)
+        step = self._step(stage, start, lesson, place)
+        timed, whole = (
+            plan_batches(each, step.objective, config.batch_size, config.seed)
+            for each in (lesson.examples, examples)
+        )
+        n_steps = config.steps_in_all(whole.n_batches)
+        parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
+        n_shown = 3 if len(parts) == 1 else 1
+        return Preview(
+            examples=examples,
+            objective=step.objective.describe(),
+            n_steps=n_steps,
+            seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
+            first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
+        )
 
     def read(self, source: DataSource) -> Examples:
         """The examples of a source: a path as it stands, or within the data folder."""
-        path = Path(source.path).expanduser()
-        if not path.is_absolute() and not path.exists():
-            path = self.data / path
-        return read_examples(path, **source.options)
+        return source.read(self.data)
+
+    def _examples(self, stage: Stage) -> Examples | MixedExamples:
+        if len(stage.tasks) == 1:
+            return self.read(stage.tasks[0].data)
+        return MixedExamples({task.name: self.read(task.data) for task in stage.tasks}, stage.mixing)
 
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.seeds) > 1 and number == len(self.recipe.stages):
@@ -115,24 +147,27 @@ class RecipeRunner:
     def _run_stage(
         self, stage: Stage, start: str | Path, place: Path, seed: int, resume: bool
     ) -> TrainResult:
-        examples = self.read(stage.data)
+        lesson = self._lesson(stage, self._examples(stage), place)
+        examples = lesson.examples
         config = replace(stage.train, seed=seed)
         torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self._step(stage, start, examples)
+        step = self._step(stage, start, lesson, place)
         validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
         metrics = MetricsFile(place / "metrics.jsonl").read()
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=str(start),
-            objective=stage.objective or type(step.objective).__name__,
+            base_model=self.recipe.model if stage is self.recipe.stages[0] else str(start),
+            objective=_told(stage, step),
+            losses=step.objective.losses(),
+            truncations=step.objective.truncations(),
             n_examples=len(examples),
-            data=stage.data.path,
+            data=", ".join(task.data.path for task in stage.tasks),
             settings=config.to_dict(),
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
-            labels=examples.label_names,
+            labels=() if isinstance(examples, MixedExamples) else examples.label_names,
         )
         write_card(result.model, facts)
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
@@ -140,22 +175,49 @@ class RecipeRunner:
         _write_result(place, result)
         return result
 
-    def _step(self, stage: Stage, start: str | Path, examples: Examples) -> Step:
-        is_cross = self.recipe.kind == "cross-encoder"
+    def _first_start(self, output: Path) -> str | Path:
+        """The recipe's model, or a folder with some of its layers."""
+        if self.recipe.layers is None:
+            return self.recipe.model
+        return cut_student(self.recipe.model, self.recipe.layers, output / "student")
+
+    def _lesson(self, stage: Stage, examples: Examples | MixedExamples, place: Path) -> Lesson:
+        """The examples, and what the stage's teacher says of them if it has one."""
+        if stage.teacher is None or isinstance(examples, MixedExamples):
+            return Lesson(examples)
+        return listen(stage.teacher, examples, place, self.device)
+
+    def _step(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
+        examples = lesson.examples
         folder = resolve(start)
-        settings = dict(stage.objective_settings)
-        n_labels = len(examples.label_names)
-        if is_cross:
+        if isinstance(examples, MixedExamples):
+            return self._mixed_step(stage, folder, examples)
+        (task,) = stage.tasks
+        if self.recipe.kind == "cross-encoder":
             model = self._cross_encoder(folder, examples)
-            objective = build_objective(
-                stage.objective, examples.kind, dim=0, cross_encoder=True, n_labels=n_labels, **settings
+            return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
+        student = fitted_student(self._encoder_folder(folder), lesson, task.objective, place / "projected")
+        encoder = SentenceEncoder(student, device=self.device)
+        if lesson.targets is not None:
+            return taught_step(encoder, task.objective, lesson, task.objective_settings)
+        if task.objective in PRETRAINING:
+            return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
+        return SentenceEncoderStep(encoder, _objective(task, examples, encoder.dim), examples.label_names)
+
+    def _mixed_step(self, stage: Stage, folder: Path, examples: MixedExamples) -> MultiTaskStep:
+        if self.recipe.kind == "cross-encoder":
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} mixes tasks for a cross-encoder; expected an encoder, "
+                "or a stage for each task"
             )
-            return CrossEncoderStep(model, objective)
         encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
-        objective = build_objective(
-            stage.objective, examples.kind, dim=encoder.dim, n_labels=n_labels, **settings
+        objective = MixedObjective(
+            {task.name: _objective(task, examples.parts[task.name], encoder.dim) for task in stage.tasks},
+            {task.name: task.weight for task in stage.tasks},
+            stage.scale_losses,
         )
-        return SentenceEncoderStep(encoder, objective, examples.label_names)
+        labels = {name: part.label_names for name, part in examples.parts.items()}
+        return MultiTaskStep(encoder, objective, labels)
 
     def _encoder_folder(self, folder: Path) -> ModelFolder:
         model = read_encoder_folder(folder)
@@ -195,18 +257,41 @@ def spread(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _seconds_a_step(step: Step, examples: Examples, batch_size: int) -> float:
+def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
+    return build_objective(
+        task.objective,
+        examples.kind,
+        dim=dim,
+        n_labels=len(examples.label_names),
+        cross_encoder=cross_encoder,
+        **task.objective_settings,
+    )
+
+
+def _told(stage: Stage, step: Step) -> str:
+    """The objective with what the recipe has set for it."""
+    plain = [
+        f"{task.name} {name}".strip() + f" = {value}"
+        for task in stage.tasks
+        for name, value in task.objective_settings.items()
+        if name != "matryoshka"
+    ]
+    return f"{step.objective.describe()} ({', '.join(plain)})" if plain else step.objective.describe()
+
+
+def _seconds_a_step(
+    step: Step, examples: Examples | MixedExamples, batches: Batches, config: TrainConfig
+) -> float:
     """Forward and backward of a few batches; the weights stay as they are."""
-    rows = np.random.default_rng(0).permutation(len(examples))
+    set_cache_chunk(step, config.cache_chunk)
     taken = []
     for number in range(TIMED_STEPS):
         began = time.perf_counter()
-        batch = rows[(number * batch_size) % len(rows) :][:batch_size]
-        torch.autograd.backward(step.loss(examples, batch)[0])
+        torch.autograd.backward(step.loss(examples, batches.rows(number))[0])
         taken.append(time.perf_counter() - began)
     assert isinstance(step, torch.nn.Module)
     step.zero_grad(set_to_none=True)
-    return float(np.median(taken))
+    return float(np.median(taken)) * config.accumulate
 
 
 def _shown(examples: Examples, row: int) -> dict[str, Any]:

@@ -61,6 +61,10 @@ class TextTokenizer:
         text: str = self._tokenizer.to_str()
         return text
 
+    def contents(self, texts: Sequence[str]) -> list[Ids]:
+        """The token ids of each text, whole and without special tokens."""
+        return self._contents(texts, None)
+
     def wrapped(self, contents: Sequence[Ids], prompt: str = "") -> Pieces:
         """Sequences of token ids with prompt and special tokens around them, as the model reads texts."""
         head = self._contents([prompt], None)[0] if prompt else np.zeros(0, np.int32)

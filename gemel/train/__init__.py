@@ -1,6 +1,7 @@
 """Training: the objectives of the paper and one readable loop."""
 
 from gemel.train.config import TrainConfig
+from gemel.train.mixing import MixedExamples, MixedObjective, MultiTaskStep
 from gemel.train.objectives import OBJECTIVES, build_objective
 from gemel.train.steps import CrossEncoderStep, SentenceEncoderStep
 from gemel.train.trainer import TrainResult, train
@@ -8,6 +9,9 @@ from gemel.train.trainer import TrainResult, train
 __all__ = [
     "OBJECTIVES",
     "CrossEncoderStep",
+    "MixedExamples",
+    "MixedObjective",
+    "MultiTaskStep",
     "SentenceEncoderStep",
     "TrainConfig",
     "TrainResult",

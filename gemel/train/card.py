@@ -22,6 +22,8 @@ class CardFacts:
     scores: Mapping[str, float] = field(default_factory=dict)
     is_cross_encoder: bool = False
     labels: Sequence[str] = ()
+    losses: Sequence[str] = ()  # for the tags; the objective if it is left out
+    truncations: Sequence[int] = ()  # dimensions that a Matryoshka objective has trained to stand alone
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
@@ -39,12 +41,13 @@ def format_card(facts: CardFacts) -> str:
 def _front_matter(facts: CardFacts) -> list[str]:
     kind = "cross-encoder" if facts.is_cross_encoder else "sentence-similarity"
     tags = ["sentence-transformers", kind, "feature-extraction", "text-embeddings-inference", "gemel"]
+    losses = [f"loss:{name}" for name in facts.losses or [facts.objective]]
     return [
         "---",
         "library_name: sentence-transformers",
         f"pipeline_tag: {'text-ranking' if facts.is_cross_encoder else 'sentence-similarity'}",
         "tags:",
-        *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", f"loss:{facts.objective}"]),
+        *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", *losses]),
         f"base_model: {json.dumps(facts.base_model)}",
         "---",
     ]
@@ -57,6 +60,8 @@ def _body(facts: CardFacts) -> list[str]:
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]
+    if facts.truncations:
+        lines.append(f"- dimensions that stand alone: {', '.join(map(str, facts.truncations))} (Matryoshka)")
     if facts.labels:
         lines.append(f"- classes: {', '.join(facts.labels)}")
     lines += [f"- {name}: {value}" for name, value in facts.settings.items() if value not in (None, (), [])]
@@ -77,4 +82,14 @@ def _usage(facts: CardFacts) -> list[str]:
         "from gemel import load_encoder",
         "",
         'vectors = load_encoder("this-folder").encode(["A sentence.", "Another one."])',
+        *_shorter(facts.truncations),
+    ]
+
+
+def _shorter(truncations: Sequence[int]) -> list[str]:
+    if not truncations:
+        return []
+    return [
+        f"# Shorter vectors, of {', '.join(map(str, truncations))} numbers (truncate_dim elsewhere):",
+        f'short = load_encoder("this-folder").with_dim({min(truncations)}).encode(["A sentence."])',
     ]

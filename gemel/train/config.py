@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from gemel.errors import InvalidInput
+from gemel.train.lora import Lora
 
 
 @dataclass(frozen=True)
@@ -21,18 +22,20 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     accumulate: int = 1  # batches before each step of the optimiser
+    cache_chunk: int | None = None  # texts in memory at once, where a batch is too large (GradCache)
     max_steps: int | None = None
     max_minutes: float | None = None
     evaluate_every: int | None = None  # steps
     checkpoint_every: int | None = None  # steps
     patience: int | None = None  # evaluations without a better one before the run ends
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
+    lora: Lora | None = None  # train adapters, and leave the pretrained weights as they are
     seed: int = 42
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):
             self._check(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("max_steps", "evaluate_every", "checkpoint_every", "patience"):
+        for name in ("cache_chunk", "max_steps", "evaluate_every", "checkpoint_every", "patience"):
             self._check(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         self._check("learning_rate", self.learning_rate > 0, "more than 0")
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
@@ -51,6 +54,8 @@ class TrainConfig:
         values = dict(values)
         if "freeze" in values:
             values["freeze"] = tuple(values["freeze"])
+        if isinstance(values.get("lora"), Mapping):
+            values["lora"] = Lora.from_dict(values["lora"])
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

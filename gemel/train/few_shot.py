@@ -19,9 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from gemel.checkpoint import ModelFolder, read_encoder_folder
 from gemel.contracts import Encoder
@@ -29,7 +26,7 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.config import TrainConfig
-from gemel.train.objectives import Objective
+from gemel.train.objectives import SupervisedContrastive
 from gemel.train.steps import SentenceEncoderStep
 from gemel.train.trainer import train
 
@@ -110,30 +107,6 @@ def sample_pairs(classes: Classes, n_pairs: int, seed: int) -> tuple[Classes, Cl
     steps = generator.integers(1, sizes)
     second = members[starts[classes[first]] + (place[first] + steps) % sizes]
     return first, second
-
-
-class SupervisedContrastive(Objective):
-    """Pick out, for each text of a batch, the others of its class among all others."""
-
-    kinds = ("classified pairs",)
-    min_batch = 2
-
-    def __init__(self, temperature: float = 0.1) -> None:
-        super().__init__()
-        if temperature <= 0:
-            raise InvalidInput(f"temperature is {temperature}; expected more than 0")
-        self.temperature = temperature
-
-    def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
-        """The mean, over texts and the others of their class, of the cross-entropy."""
-        assert labels is not None
-        vectors = F.normalize(torch.cat(list(columns)), dim=-1)
-        classes = labels.repeat(len(columns))
-        is_self = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
-        logits = (vectors @ vectors.T / self.temperature).masked_fill(is_self, -torch.inf)
-        log_shares = F.log_softmax(logits, dim=-1).masked_fill(is_self, 0)
-        is_alike = (classes[:, None] == classes[None]) & ~is_self
-        return -((log_shares * is_alike).sum(dim=-1) / is_alike.sum(dim=-1)).mean()
 
 
 def _check_partners(texts: Sequence[str], classes: Classes) -> None:

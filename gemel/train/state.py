@@ -46,10 +46,11 @@ def save_state(
     """Write a checkpoint whole or not at all; the one before it stays until then."""
     assert isinstance(step, nn.Module)
     with whole_folder(folder, overwrite=True) as draft:
-        weights = {name: value.detach().cpu().contiguous() for name, value in step.state_dict().items()}
+        kept = _learnt(step, trained) if config.lora else step.state_dict()
+        weights = {name: value.detach().cpu().contiguous() for name, value in kept.items()}
         save_file(weights, draft / "weights.safetensors")
         save_file(_moments(trained, optimiser), draft / "optimiser.safetensors")
-        values = {"state": asdict(state), "config": config.to_dict()}
+        values = {"state": asdict(state), "config": config.to_dict(), "beside": _beside(step, config)}
         (draft / "state.json").write_text(json.dumps(values, indent=2), encoding="utf-8")
 
 
@@ -71,12 +72,27 @@ def load_state(
             f"the checkpoint {folder} cannot be read ({error}); delete it to begin anew"
         ) from None
     _check_same_recipe(saved["config"], config, folder)
-    step.load_state_dict(weights)
+    if saved.get("beside") != _beside(step, config):
+        raise InvalidInput(
+            f"the adapters of {folder} belong to another model; resume from the one that the run began with"
+        )
+    _, unknown = step.load_state_dict(weights, strict=config.lora is None)
+    assert not unknown, f"a checkpoint of another step: {unknown}"
     for name, parameter in trained.items():
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
             optimiser.state[parameter] = {"step": moments[f"{name}.step"], **own}
     return RunState(**saved["state"])
+
+
+def _learnt(step: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+    """What a run with adapters has changed: its parameters, and no weight that stands in the base model."""
+    return {name: value for name, value in step.state_dict().items() if name in trained}
+
+
+def _beside(step: Step, config: TrainConfig) -> str | None:
+    """The fingerprint of the model that adapters stand beside; their checkpoint has none of its weights."""
+    return None if config.lora is None else str(step.model.fingerprint)
 
 
 def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

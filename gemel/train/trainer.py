@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -17,10 +16,11 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 from gemel.train.config import TrainConfig
+from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
-from gemel.train.objectives import Objective
+from gemel.train.mixing import MixedExamples, plan_batches
 from gemel.train.state import RunState, load_state, save_state
-from gemel.train.steps import Step
+from gemel.train.steps import Step, set_cache_chunk
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
@@ -40,7 +40,7 @@ class TrainResult:
 
 def train(
     step: Step,
-    examples: Examples,
+    examples: Examples | MixedExamples,
     output: str | Path,
     config: TrainConfig | None = None,
     *,
@@ -66,13 +66,23 @@ def train(
 
 class _Run:
     def __init__(
-        self, step: Step, examples: Examples, output: Path, config: TrainConfig, validate: Validate | None
+        self,
+        step: Step,
+        examples: Examples | MixedExamples,
+        output: Path,
+        config: TrainConfig,
+        validate: Validate | None,
     ) -> None:
         self.step, self.examples, self.output, self.config = step, examples, output, config
         self.validate = validate
-        self.n_batches = _count_batches(len(examples), config.batch_size, step.objective)
-        self.n_steps = config.steps_in_all(self.n_batches)
+        self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
+        self.n_steps = config.steps_in_all(self.batches.n_batches)
+        set_cache_chunk(step, config.cache_chunk)
+        if config.lora is not None:
+            add_adapters(step.model, config.lora, config.seed)
         self.trained = _trainable(step, config.freeze)
+        if config.lora is not None:
+            self.trained = keep_to_adapters(step.model, self.trained)
         self.optimiser = _adam(self.trained, config)
         self.metrics = MetricsFile(output / "metrics.jsonl")
         self.state = RunState()
@@ -101,7 +111,7 @@ class _Run:
         _set_training(self.step, True)
         loss, n_pairs, n_tokens = 0.0, 0, 0
         for part in range(self.config.accumulate):
-            rows = self._rows(number * self.config.accumulate + part)
+            rows = self.batches.rows(number * self.config.accumulate + part)
             part_loss, part_tokens = self.step.loss(self.examples, rows)
             torch.autograd.backward(part_loss / self.config.accumulate)
             loss += float(part_loss.detach()) / self.config.accumulate
@@ -133,7 +143,7 @@ class _Run:
         _set_training(self.step, False)
         if self.state.best_score is None:
             self.state.best_step = self.state.step
-            self.step.save(self.output / "model")
+            self._save_model()
         self.checkpoint()
         return TrainResult(
             model=self.output / "model",
@@ -156,11 +166,6 @@ class _Run:
         if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
             self.checkpoint()
 
-    def _rows(self, batch: int) -> npt.NDArray[np.int64]:
-        epoch, place = divmod(batch, self.n_batches)
-        order = _order(self.config.seed, epoch, len(self.examples))
-        return order[place * self.config.batch_size : (place + 1) * self.config.batch_size]
-
     def _evaluate(self) -> None:
         assert self.validate is not None
         _set_training(self.step, False)
@@ -168,7 +173,7 @@ class _Run:
         self.state.evaluated_at = self.state.step
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
-            self.step.save(self.output / "model")
+            self._save_model()
         else:
             self.state.n_worse += 1
         self.state.stopped_early = (
@@ -176,6 +181,10 @@ class _Run:
         )
         self.metrics.add(step=self.state.step, validation=score, seconds=self._seconds())
         self._logged_at = time.perf_counter()
+
+    def _save_model(self) -> None:
+        with merged(self.step.model):
+            self.step.save(self.output / "model")
 
     def _log(self) -> None:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
@@ -199,33 +208,6 @@ class _Run:
 
     def _out_of_time(self) -> bool:
         return self.config.max_minutes is not None and self._seconds() >= 60 * self.config.max_minutes
-
-
-def _count_batches(n_examples: int, batch_size: int, objective: Objective) -> int:
-    """Batches of an epoch; a last one that is too small for the objective is left out."""
-    smallest = objective.min_batch
-    if batch_size < smallest:
-        raise InvalidInput(
-            f"{type(objective).__name__} needs at least {smallest} examples a batch; "
-            f"batch_size is {batch_size}"
-        )
-    whole, rest = divmod(n_examples, batch_size)
-    n_batches = whole + (rest >= smallest)
-    if n_batches == 0:
-        raise InvalidInput(f"{n_examples} examples are too few to train on; at least {smallest} are needed")
-    return n_batches
-
-
-_orders: dict[tuple[int, int, int], npt.NDArray[np.int64]] = {}
-
-
-def _order(seed: int, epoch: int, n_examples: int) -> npt.NDArray[np.int64]:
-    """The order of an epoch; only the current one is kept."""
-    key = (seed, epoch, n_examples)
-    if key not in _orders:
-        _orders.clear()
-        _orders[key] = np.random.default_rng([seed, epoch]).permutation(n_examples)
-    return _orders[key]
 
 
 def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 from click.testing import CliRunner, Result
 from stand_ins import sentences
 
 from gemel import load_encoder
+from gemel.checkpoint import read_encoder_folder
 from gemel.cli import gemel
+from gemel.data.plain_texts import TextFile
+from gemel.reproduce.distillation import DistilPlan
+from gemel.reproduce.runner import RecipeRunner
+from gemel.train.student import save_student
 
 
 def call(*arguments: object) -> Result:
@@ -40,8 +46,72 @@ def test_without_a_corpus_nothing_is_tuned(tiny_bert: Path, tmp_path: Path) -> N
     assert (line["texts"], line["tuned_on"], line["agreement"]) == (0, 0, None)
 
 
-def test_a_kind_must_be_named_and_tuning_needs_sentences(tiny_bert: Path, tmp_path: Path) -> None:
-    bare = call("distil", tiny_bert, "-o", tmp_path / "table")
-    assert (bare.exit_code, "--static is what there is" in bare.stderr) == (2, True)
-    untold = call("distil", tiny_bert, "--static", "--tune", "-o", tmp_path / "table")
-    assert (untold.exit_code, "name a file with --corpus" in untold.stderr) == (2, True)
+def test_a_student_of_fewer_layers_agrees_better_than_the_layers_alone(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    corpus, pairs = tmp_path / "corpus.txt", tmp_path / "pairs.tsv"
+    texts = sentences(200, seed=1, max_words=8)
+    corpus.write_text("\n".join(texts[:100]) + "\n", encoding="utf-8")
+    rows = [f"{first}\t{second}" for first, second in zip(texts[100:150], texts[150:], strict=True)]
+    pairs.write_text("\n".join(["premise\thypothesis", *rows]) + "\n", encoding="utf-8")
+    asked = (
+        *("--layers", 1, "--corpus", corpus, "--corpus", f"{pairs}:premise,hypothesis", "--epochs", 8),
+        *("--batch-size", 20, "--learning-rate", 3e-3, "-o", tmp_path / "student"),
+    )
+    done = call("distil", tiny_bert, *asked)
+    line = json.loads(done.stdout)
+    assert (line["dim"], line["steps"], line["validation"]) == (32, 80, None)
+    student = load_encoder(tmp_path / "student")
+    assert (student.fingerprint, student.folder.config["num_hidden_layers"]) == (line["fingerprint"], 1)
+    assert not (tmp_path / "student.run").exists()
+    card = (tmp_path / "student" / "README.md").read_text(encoding="utf-8")
+    assert "loss:VectorImitation" in card
+    alone = tmp_path / "alone"
+    save_student(read_encoder_folder(tiny_bert), alone, 1)
+    others = sentences(50, seed=9, max_words=8)
+    teacher = load_encoder(tiny_bert).encode(others)
+    near, far = (
+        mean_cosine(load_encoder(folder).encode(others), teacher) for folder in (tmp_path / "student", alone)
+    )
+    assert near > far + 0.1
+
+
+def mean_cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(((a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)).mean())
+
+
+def test_a_broken_off_distillation_is_continued_to_the_same_bits(tiny_bert: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(sentences(60, seed=1)) + "\n", encoding="utf-8")
+    asked = ("--layers", "0,1", "--corpus", corpus, "--sentences", 60)
+    whole = json.loads(call("distil", tiny_bert, *asked, "--batch-size", 10, "-o", tmp_path / "whole").stdout)
+    plan = DistilPlan(
+        teacher=str(tiny_bert),
+        corpus=[TextFile(corpus)],
+        layers=(0, 1),
+        n_sentences=60,
+        training={"batch_size": 10, "seed": 42, "max_minutes": 1e-9},
+    )
+    place = tmp_path / "student.run"
+    RecipeRunner(plan.recipe("student")).run(place)
+    (place / "result.json").unlink()  # as if it had been killed before its end
+    asked = (*asked, "--batch-size", 10, "-o", tmp_path / "student")
+    assert "holds a run already: continue it with resume" in str(call("distil", tiny_bert, *asked).exception)
+    line = json.loads(call("distil", tiny_bert, *asked, "--resume").stdout)
+    assert (line["steps"], line["fingerprint"]) == (6, whole["fingerprint"])
+    assert not place.exists()
+
+
+def test_a_kind_must_be_named_and_learning_needs_sentences(tiny_bert: Path, tmp_path: Path) -> None:
+    output = ("-o", tmp_path / "table")
+    for asked, said in (
+        ((), "--layers N, --student NAME or --static"),
+        (("--static", "--layers", 1), "one of them"),
+        (("--static", "--tune"), "name a file with --corpus"),
+        (("--layers", 1), "--layers needs sentences to learn from"),
+        (("--layers", 1, "--dim", 8, "--corpus", "a.txt"), "--dim has no meaning with --layers"),
+        (("--static", "--max-minutes", 8), "--max-minutes has no meaning with --static"),
+        (("--layers", "all", "--corpus", "a.txt"), "--layers is 'all'; expected a number"),
+    ):
+        done = call("distil", tiny_bert, *asked, *output)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from safetensors.numpy import load_file
 from stand_ins import sentences
 
 from gemel import load_encoder, load_reranker
 from gemel.cli import gemel
+from gemel.cli.train import OBJECTIVE_NAMES
 from gemel.errors import InvalidInput
-from gemel.reproduce.recipe import read_recipe
+from gemel.reproduce.recipe import parse_settings, read_recipe
+from gemel.train import OBJECTIVES
 
 RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.toml"))
 
@@ -91,6 +95,114 @@ def test_a_recipe_with_stages_and_seeds(tiny_bert: Path, data: Path) -> None:
         call("train", recipe, "--data", data, "-o", data / "out")
 
 
+TASKS = """
+    model = "{model}"
+    [[stage]]
+    mixing = "round-robin"
+    train = {{ batch_size = 8, max_steps = 5, learning_rate = 1e-3 }}
+    validate = {{ path = "sts.tsv", score_range = [0, 5] }}
+    [[stage.task]]
+    name = "nli"
+    data = {{ path = "nli.tsv" }}
+    [[stage.task]]
+    name = "sts"
+    data = {{ path = "sts.tsv", score_range = [0, 5] }}
+    objective = {{ name = "cosent", temperature = 0.1 }}
+    weight = 0.5
+    [[stage.task]]
+    name = "plain"
+    data = {{ path = "plain.txt" }}
+"""
+
+
+def test_a_stage_mixes_tasks_on_one_encoder(tiny_bert: Path, data: Path) -> None:
+    (data / "plain.txt").write_text("\n".join(sentences(20, 9, 6)) + "\n", encoding="utf-8")
+    recipe = write_recipe(data, TASKS.format(model=tiny_bert))
+    shown = call("train", recipe, "--data", data, "--dry-run").stdout
+    for part in ("nli: 24 classified pairs", "plain: 20 texts", "steps: 5,"):
+        assert part in shown
+    assert "objective: nli: Softmax; sts: CoSent; plain: InBatchContrastive" in shown
+    line = json.loads(call("train", recipe, "--data", data, "-o", data / "out").stdout)
+    assert line["steps"] == 5
+    card = (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "loss:Softmax",
+        "loss:CoSent",
+        "nli.tsv, sts.tsv, plain.txt, 68 examples",
+        "sts temperature",
+    ):
+        assert part in card
+    classified = json.loads(call("classify", "--nli", "-m", line["model"], "the man", "a dog").stdout)
+    assert set(classified["scores"]) == {"contradiction", "entailment", "neutral"}
+
+
+def test_matryoshka_is_on_the_card_and_the_short_vectors_can_be_had(tiny_bert: Path, data: Path) -> None:
+    arguments = ("-m", tiny_bert, "--examples", data / "triplets.tsv", "-o", data / "out")
+    settings = ("--set", "matryoshka.dimensions=[32, 8]", "--set", "matryoshka.weights=[1, 0.5]")
+    line = json.loads(call("train", *arguments, *settings, "--set", "temperature=0.1").stdout)
+    card = (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "loss:Matryoshka",
+        "loss:InBatchContrastive",
+        "objective: InBatchContrastive at 32, 8 dimensions (temperature = 0.1)",
+        "dimensions that stand alone: 32, 8",
+        ".with_dim(8)",
+    ):
+        assert part in card
+    assert load_encoder(line["model"]).with_dim(8).encode(["the man"]).shape == (1, 8)
+
+
+def test_plain_sentences_are_enough(tiny_bert: Path, data: Path) -> None:
+    (data / "plain.txt").write_text("\n".join(sentences(20, 9, 6)) + "\n", encoding="utf-8")
+    arguments = ("-m", tiny_bert, "--examples", data / "plain.txt", "-o", data / "out", "--batch-size", 10)
+    line = json.loads(call("train", *arguments, "--cache-chunk", 4).stdout)
+    assert line["steps"] == 2
+
+
+def test_translations_are_a_source_of_pairs(tiny_bert: Path, data: Path) -> None:
+    rows = [(text, lang) for lang in ("en", "de") for text in sentences(12, 1 if lang == "en" else 2, 6)]
+    write_table(data / "many.tsv", ["text", "lang"], rows)
+    source = '{ path = "many.tsv", translations = { texts = ["text"] } }'
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "{tiny_bert}"
+        [[stage]]
+        data = {source}
+        objective = {{ name = "contrastive", symmetric = true, margin = 0.3 }}
+        """,
+    )
+    assert "12 pairs" in call("train", recipe, "--data", data, "--dry-run").stdout
+
+
+def test_flags_for_the_length_of_a_run_go_before_the_recipe(tiny_bert: Path, data: Path) -> None:
+    recipe = write_recipe(
+        data, f'model = "{tiny_bert}"\nseeds = [1, 2]\n[[stage]]\ndata = {{ path = "triplets.tsv" }}'
+    )
+    arguments = ("train", recipe, "--data", data, "-o", data / "out")
+    line = json.loads(call(*arguments, "--max-steps", 1, "--seed", 7).stdout)
+    assert (line["steps"], line["seed"]) == (1, 7)
+    with pytest.raises(InvalidInput, match="--examples was given beside a recipe, which says it itself"):
+        call(*arguments, "--examples", data / "nli.tsv")
+    with pytest.raises(InvalidInput, match="--set was given beside a recipe"):
+        call(*arguments, "--set", "temperature=1")
+
+
+def test_settings_on_the_command_line_are_values_or_words() -> None:
+    assert parse_settings(["temperature=0.1", "distance=cosine", "m.d=[2, 1]", "m.w=[1, 1]"]) == {
+        "temperature": 0.1,
+        "distance": "cosine",
+        "m": {"d": [2, 1], "w": [1, 1]},
+    }
+    for given, message in ((["x"], "has no value; expected NAME=VALUE"), (["a=1", "a=2"], "cannot be read")):
+        with pytest.raises(InvalidInput, match=message):
+            parse_settings(given)
+
+
+def test_the_help_names_every_objective() -> None:
+    assert OBJECTIVE_NAMES.split(", ") == list(OBJECTIVES)
+
+
 def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, data: Path) -> None:
     arguments = (
         "-m",
@@ -104,7 +216,7 @@ def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, d
         "--dry-run",
     )
     done = call("train", *arguments)
-    for part in ("24 classified pairs", "entailment 33%", "objective: Softmax", "steps: 2,", "minutes here"):
+    for part in ("24 classified pairs", "entailment 33%", "objective: Softmax", "steps: 4,", "minutes here"):
         assert part in done.stdout
     assert not (data / "out").exists()
 
@@ -130,6 +242,34 @@ def test_an_objective_that_does_not_fit_is_refused(tiny_bert: Path, data: Path) 
             "-o",
             data / "o",
         )
+
+
+def test_adapters_alone_are_trained_on_request(tiny_bert: Path, data: Path) -> None:
+    asked = (
+        "--examples",
+        data / "triplets.tsv",
+        "-o",
+        data / "out",
+        "--lora-rank",
+        4,
+        "--learning-rate",
+        1e-2,
+    )
+    line = json.loads(call("train", "-m", tiny_bert, *asked).stdout)
+    weights = load_file(data / "out" / "last" / "weights.safetensors")
+    assert len(weights) == 24
+    assert all(".lora_" in name for name in weights)
+    before, after = (load_file(folder / "model.safetensors") for folder in (tiny_bert, Path(line["model"])))
+    changed = {name for name in before if not np.array_equal(before[name], after[name])}
+    assert len(changed) == 12  # the linear maps of two layers
+    assert all(name.endswith(".weight") for name in changed)
+
+
+def test_a_teacher_is_named_by_a_flag(tiny_bert: Path, data: Path) -> None:
+    asked = ("--examples", data / "sts.tsv", "--kind", "pairs", "--teacher", tiny_bert, "-o", data / "out")
+    line = json.loads(call("train", "-m", tiny_bert, *asked).stdout)
+    assert "loss:VectorImitation" in (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
+    assert (data / "out" / "teacher.npy").is_file()
 
 
 def test_nothing_to_train_on_is_told() -> None:
@@ -176,6 +316,19 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
             "expected encoder or cross-encoder",
         ),
         ('model = "x"\n[[stage]]\ndata = { file = "a" }', "unknown key 'file'"),
+        (
+            'model = "x"\n[[stage]]' + 2 * '\n[[stage.task]]\ndata = { path = "a" }',
+            "are named '', ''; expected a name for each",
+        ),
+        ('model = "x"\n[[stage]]\n[[stage.task]]\nname = "a"', "a task of the recipe recipe needs data"),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\n[[stage.task]]\nname = "a"',
+            "unknown key 'data'; the known keys are task",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a", translations = { language = "lang" } }',
+            "need texts, the columns",
+        ),
     ],
 )
 def test_a_wrong_recipe_is_told_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:

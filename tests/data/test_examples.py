@@ -109,9 +109,9 @@ def test_several_negatives_stand_in_the_order_of_their_numbers(save: Any) -> Non
 
 WRONG_COLUMNS = {
     "nothing fits": (
-        "text\tlabel",
+        "body\tlabel",
         {},
-        r"Columns found: text, label\. Triplets need first, second, negative",
+        r"Columns found: body, label\. Triplets need first, second, negative",
     ),
     "two kinds": ("sentence1\tsentence2\tscore\tlabel", {}, "could be scored pairs or classified pairs; say"),
     "two firsts": (
@@ -121,6 +121,7 @@ WRONG_COLUMNS = {
     ),
     "one name twice": ("sentence1\tsentence1\tsentence2", {}, "either column 'sentence1'"),
     "two negatives": ("anchor\tpositive\tnegative\thard_negative", {}, "negative_1 could be 'negative' or"),
+    "a text beside half a pair": ("query\ttext", {}, "no columns that make examples"),
     "no negative": ("anchor\tpositive", {"kind": "triplets"}, "no column for negative, as triplets need"),
     "no score": ("sentence1\tsentence2", {"kind": "scored pairs"}, "no column for score"),
     "unknown kind": ("sentence1\tsentence2", {"kind": "quads"}, "kind is 'quads'; expected one of: pairs"),
@@ -145,6 +146,37 @@ def test_columns_that_do_not_tell_are_refused_with_what_was_found(save: Any, fla
     with pytest.raises(InvalidInput, match=message) as caught:
         read_examples(save("x.tsv", f"{header}\n" + "a\t" * header.count("\t") + "a\n"), **options)
     assert "\n" not in str(caught.value)
+
+
+# Texts alone -----------------------------------------------------------------------------------------
+
+
+def test_a_plain_file_holds_a_text_a_line(save: Any) -> None:
+    examples = read_examples(save("x.txt", "One sentence.\n\nAnother, with \ta tab.\r\nlast"))
+    assert examples.kind == "texts"
+    assert examples.columns == {"text": ["One sentence.", "Another, with \ta tab.", "last"]}
+    assert read_examples(save("y.txt", "a\nb\nc\n"), limit=2).columns["text"] == ["a", "b"]
+
+
+def test_texts_are_read_from_tables_with_or_without_classes(save: Any) -> None:
+    path = save("x.tsv", "id\ttext\tlabel\n1\tmy card?\tcard\n2\thello\tgreeting\n")
+    examples = read_examples(path)
+    assert (examples.kind, examples.columns) == ("classified texts", {"text": ["my card?", "hello"]})
+    assert (labels_of(examples), examples.label_names) == ([0, 1], ("card", "greeting"))
+    assert read_examples(path, kind="texts").labels is None
+    assert read_examples(save("y.tsv", "sentence\tyear\na\t1\n")).kind == "texts"
+    named = read_examples(save("z.tsv", "query\tbody\na\tb\n"), columns={"text": "body"})
+    assert (named.kind, named.columns) == ("texts", {"text": ["b"]})
+
+
+def test_columns_of_pairs_go_before_a_column_of_texts(save: Any) -> None:
+    assert read_examples(save("x.tsv", "text\tpremise\thypothesis\na\tb\tc\n")).kind == "pairs"
+
+
+def test_many_classes_are_told_in_few_words(save: Any) -> None:
+    rows = "".join(f"a\tclass {number:02}\n" for number in range(20))
+    told = read_examples(save("x.tsv", f"text\tlabel\n{rows}")).describe()
+    assert told.endswith("class 08 5%, class 09 5%, 10 more classes")
 
 
 # Labels and scores -----------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ from stand_ins import ToyEncoder, sentences
 
 from gemel import FewShotClassifier, load_classifier, load_encoder, load_trainable
 from gemel.errors import InvalidInput
-from gemel.train.few_shot import ContrastiveTuner, SupervisedContrastive, sample_pairs
+from gemel.train.few_shot import ContrastiveTuner, sample_pairs
+from gemel.train.objectives import SupervisedContrastive
 
 # One word among several tells the classes apart, which is not what an untrained model sees first.
 NOISE = [text.replace("dog", "").replace("cat", "") for text in sentences(80, seed=1, max_words=9)]

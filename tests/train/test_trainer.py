@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
-from training_process import CONFIG, KINDS, examples_of, run, step_for
+from training_process import CONFIG, KINDS, examples_for, examples_of, run, step_for
 
 from gemel import load_encoder, load_pair_classifier
 from gemel.data.examples import Examples
@@ -45,7 +45,7 @@ def test_every_trainable_part_of_every_objective_moves(tiny_bert: Path, tmp_path
     step = step_for(tiny_bert, name)
     before = snapshot(step)
     config = TrainConfig(batch_size=16, learning_rate=1e-2)
-    train(step, examples_of(KINDS[name]), tmp_path / "run", config, show_progress=False)
+    train(step, examples_for(name), tmp_path / "run", config, show_progress=False)
     still = [
         parameter for parameter, value in step.named_parameters() if torch.equal(value, before[parameter])
     ]

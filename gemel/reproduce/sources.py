@@ -1,0 +1,85 @@
+"""What a recipe's data become: examples of a table, plain texts of several files, or translated pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gemel.data.examples import Examples, read_examples
+from gemel.data.plain_texts import TextFile, read_plain_texts
+from gemel.data.translations import read_translations
+from gemel.errors import InvalidInput
+
+DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "translations")
+FILE_KEYS = ("path", "columns", "where")  # of plain texts
+TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where examples come from and how they are read; plain texts may come from several files."""
+
+    path: str  # of several files, all of them, as a person would say it
+    options: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[TextFile, ...] = ()
+
+    def read(self, data: Path) -> Examples:
+        """The examples: paths as they stand, or within the data folder."""
+        if self.files:
+            files = [replace(file, path=place(str(file.path), data)) for file in self.files]
+            return read_plain_texts(files, limit=self.options.get("limit"))
+        if "translations" in self.options:
+            return read_translations(place(self.path, data), **self.options["translations"])
+        return read_examples(place(self.path, data), **self.options)
+
+
+def place(path: str, data: Path) -> Path:
+    """A path as it stands, or within the data folder."""
+    found = Path(path).expanduser()
+    return found if found.is_absolute() or found.exists() else data / found
+
+
+def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
+    """The data that a recipe names: a file of examples, of translations, or several files of plain texts."""
+    where = f"data of the recipe {name}"
+    if "files" in values:
+        check_keys(values, ("files", "limit"), where)
+        files = tuple(_text_file(each, f"a file in {where}") for each in values["files"])
+        if not files:
+            raise InvalidInput(f"{where} has no files; expected at least one")
+        options = {key: value for key, value in values.items() if key != "files"}
+        return DataSource(" + ".join(str(file.path) for file in files), options, files)
+    check_keys(values, (*DATA_KEYS, "files"), where)
+    options = {key: value for key, value in values.items() if key != "path"}
+    if "score_range" in options:
+        options["score_range"] = tuple(options["score_range"])
+    if "translations" in options:
+        check_keys(options["translations"], TRANSLATION_KEYS, f"translations of the recipe {name}")
+        if len(options) > 1 or "texts" not in options["translations"]:
+            raise InvalidInput(
+                f"translations of the recipe {name} need texts, the columns that hold some, and "
+                "nothing beside translations"
+            )
+    return DataSource(_path(values, where), options)
+
+
+def _text_file(values: Mapping[str, Any], where: str) -> TextFile:
+    check_keys(values, FILE_KEYS, where)
+    return TextFile(_path(values, where), tuple(values.get("columns", ["text"])), values.get("where", {}))
+
+
+def _path(values: Mapping[str, Any], where: str) -> str:
+    if "path" not in values:
+        raise InvalidInput(f"{where} needs a path")
+    return str(values["path"])
+
+
+def check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    """Refuse an unknown key with a list of the known ones."""
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise InvalidInput(
+            f"{where} has the unknown key {unknown[0]!r}; the known keys are {', '.join(known)}"
+        )

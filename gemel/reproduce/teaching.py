@@ -1,0 +1,86 @@
+"""What a teacher says of a stage's examples, and the student that is to learn it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+from gemel.data.examples import Examples
+from gemel.errors import InvalidInput, InvalidModel
+from gemel.loading import load_encoder, load_reranker, resolve
+from gemel.model import SentenceEncoder
+from gemel.reproduce.recipe import Teacher
+from gemel.train import MixedExamples
+from gemel.train.distillation import DistillationStep, Targets
+from gemel.train.imitation import build_imitation
+from gemel.train.student import save_projected, save_student
+from gemel.train.targets import margins, scored_by, teacher_scores, teacher_vectors
+
+TARGETS_FILE = "teacher.npy"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Examples and what the teacher said of them; where that became their labels, there are no targets."""
+
+    examples: Examples | MixedExamples
+    targets: Targets | None = None
+
+
+def listen(teacher: Teacher, examples: Examples, place: Path, device: str | None = None) -> Lesson:
+    """Let a teacher speak of all examples, once: what it said is kept in a folder, and found there."""
+    file = place / TARGETS_FILE
+    chosen: Any = {"precision": teacher.precision, "threads": teacher.threads, "device": device}
+    if _is_reranker(teacher.model):
+        scorer = load_reranker(teacher.model, **chosen)
+        if examples.kind == "triplets":
+            return Lesson(examples, margins(teacher_scores(scorer, examples, file)))
+        return Lesson(scored_by(scorer, examples, file))
+    if examples.kind not in ("texts", "pairs"):
+        raise InvalidInput(
+            f"{teacher.model} is an encoder and the data holds {examples.kind}; an encoder teaches "
+            "texts, or pairs of a text and its translation: read it as such, or name a cross-encoder"
+        )
+    encoder = load_encoder(teacher.model, on_truncate="ignore", **chosen)
+    texts = next(iter(examples.columns.values()))
+    return Lesson(examples, teacher_vectors(encoder, texts, file))
+
+
+def taught_step(
+    model: SentenceEncoder, name: str | None, lesson: Lesson, settings: Mapping[str, Any]
+) -> DistillationStep:
+    """The step that brings a student to say what its teacher said."""
+    assert lesson.targets is not None
+    assert isinstance(lesson.examples, Examples)
+    return DistillationStep(model, build_imitation(name, lesson.examples.kind, settings), lesson.targets)
+
+
+def cut_student(model: str | Path, layers: int | tuple[int, ...], target: Path) -> Path:
+    """A folder with some layers of a model, made unless it is there."""
+    if not target.exists():
+        save_student(read_encoder_folder(resolve(model)), target, layers)
+    return target
+
+
+def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, target: Path) -> ModelFolder:
+    """The student, with a projection where its vectors are of another length than the teacher's."""
+    is_of_vectors = isinstance(lesson.examples, Examples) and lesson.examples.kind != "triplets"
+    if lesson.targets is None or not is_of_vectors or name == "similarity-imitation":
+        return folder
+    dim = lesson.targets.shape[1]
+    if folder.spec.dim == dim:
+        return folder
+    if not target.exists():
+        save_projected(folder, target, dim)
+    return read_encoder_folder(target)
+
+
+def _is_reranker(model: str) -> bool:
+    try:
+        read_reranker_folder(resolve(model))
+    except InvalidModel:
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""Low-rank adapters (Hu et al., 2021): W stays, and a product of two thin matrices is learnt beside it.
+
+Adapters live only while a model is trained. What is saved is a plain model with W + BA in the place of W, so
+that nothing that reads it needs to know of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gemel.errors import InvalidInput
+
+_IN_A_LAYER = re.compile(r"\.\d+\.")  # the linear maps of numbered layers, not those of heads and poolers
+
+
+@dataclass(frozen=True)
+class Lora:
+    """How thin the adapters are, how much they count, and which linear maps have one."""
+
+    rank: int = 8
+    alpha: float = 16.0  # the product is scaled by alpha / rank
+    targets: tuple[str, ...] = ()  # last parts of names, such as "query"; none means all maps of all layers
+
+    def __post_init__(self) -> None:
+        if self.rank < 1:
+            raise InvalidInput(f"the rank of adapters is {self.rank!r}; expected a whole number from 1")
+        if not 0 < self.alpha < math.inf:
+            raise InvalidInput(f"the alpha of adapters is {self.alpha!r}; expected more than 0")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Lora:
+        """Settings out of a recipe; an unknown one is an error that lists the known ones."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise InvalidInput(
+                f"lora has the unknown setting {unknown[0]!r}; the known ones are {', '.join(known)}"
+            )
+        return cls(**{**values, "targets": tuple(values.get("targets", ()))})
+
+
+class AdaptedLinear(nn.Linear):
+    """x W' + b + (x A') B' alpha / rank: W and b frozen under their own names, A and B learnt."""
+
+    lora_a: nn.Parameter  # (rank, in)
+    lora_b: nn.Parameter  # (out, rank), zero at first: an adapted model starts as the model it was
+
+    @classmethod
+    def around(cls, linear: nn.Linear, lora: Lora, generator: torch.Generator) -> AdaptedLinear:
+        """The map with an adapter, sharing its weights."""
+        adapted = cls.__new__(cls)
+        nn.Module.__init__(adapted)
+        adapted.in_features, adapted.out_features = linear.in_features, linear.out_features
+        adapted.weight, adapted.bias = linear.weight, linear.bias
+        start = torch.randn(lora.rank, linear.in_features, generator=generator) / math.sqrt(
+            linear.in_features
+        )
+        adapted.lora_a = nn.Parameter(start.to(linear.weight))
+        adapted.lora_b = nn.Parameter(linear.weight.new_zeros(linear.out_features, lora.rank))
+        adapted.scale = lora.alpha / lora.rank
+        return adapted.train(linear.training)
+
+    scale: float
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(..., in) to (..., out)."""
+        return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
+
+    def merged(self) -> nn.Linear:
+        """A plain map that does the same."""
+        plain = nn.Linear(self.in_features, self.out_features, device="meta")
+        plain.weight = nn.Parameter((self.weight + self.scale * self.lora_b @ self.lora_a).detach())
+        plain.bias = self.bias
+        return plain.train(self.training)
+
+
+def add_adapters(model: Any, lora: Lora, seed: int) -> int:
+    """Put an adapter beside the chosen linear maps of the pretrained part; how many there are."""
+    pretrained = _pretrained(model)
+    generator = torch.Generator().manual_seed(seed)
+    linear = {name: module for name, module in pretrained.named_modules() if type(module) is nn.Linear}
+    inner = {name: module for name, module in linear.items() if _IN_A_LAYER.search(f".{name}.")}
+    chosen = {
+        name: module
+        for name, module in inner.items()
+        if not lora.targets or name.rpartition(".")[2] in lora.targets
+    }
+    missing = set(lora.targets) - {name.rpartition(".")[2] for name in chosen}
+    if missing or not chosen:
+        known = sorted({name.rpartition(".")[2] for name in inner})
+        raise InvalidInput(
+            f"no linear map of this model is named {', '.join(sorted(missing)) or 'at all'}; "
+            f"choose the targets of adapters from {', '.join(known)}"
+        )
+    for name, module in chosen.items():
+        _put(pretrained, name, AdaptedLinear.around(module, lora, generator))
+    return len(chosen)
+
+
+def keep_to_adapters(model: Any, trained: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
+    """Freeze the pretrained part but for its adapters; what is left to train, new heads included."""
+    frozen = {id(value) for name, value in _pretrained(model).named_parameters() if ".lora_" not in name}
+    kept = {name: value for name, value in trained.items() if id(value) not in frozen}
+    for value in _pretrained(model).parameters():
+        value.requires_grad_(id(value) not in frozen and value.requires_grad)
+    return kept
+
+
+@contextmanager
+def merged(model: Any) -> Iterator[None]:
+    """The model without adapters for a while, each added to the map beside it; then as it was, to the bit."""
+    found = [(name, module) for name, module in model.named_modules() if isinstance(module, AdaptedLinear)]
+    for name, module in found:
+        _put(model, name, module.merged())
+    try:
+        yield
+    finally:
+        for name, module in found:
+            _put(model, name, module)
+
+
+def _pretrained(model: Any) -> nn.Module:
+    """The part of an encoder or a cross-encoder that was there before: not its tail or new head."""
+    module: nn.Module
+    if hasattr(model, "backbone"):
+        module = model.backbone
+    else:
+        module = getattr(model.transformer, model.transformer.base_model_prefix)
+    return module
+
+
+def _put(root: nn.Module, name: str, module: nn.Module) -> None:
+    parent, _, last = name.rpartition(".")
+    setattr(root.get_submodule(parent), last, module)

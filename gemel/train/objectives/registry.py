@@ -1,0 +1,76 @@
+"""Objectives by name, and the one that fits the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gemel.errors import InvalidInput
+from gemel.train.objectives.classification import PairClassification, Softmax, TextSoftmax
+from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive, SupervisedContrastive
+from gemel.train.objectives.matryoshka import Matryoshka
+from gemel.train.objectives.objective import Objective
+from gemel.train.objectives.ranking import CoSent
+from gemel.train.objectives.regression import CosineRegression, FeedForwardRegression, PairRegression
+from gemel.train.objectives.triplets import BatchHardTriplet, Triplet
+
+# name -> class; the first that fits a kind of examples is the one inferred for it
+OBJECTIVES: dict[str, type[Objective]] = {
+    "softmax": Softmax,
+    "cosine": CosineRegression,
+    "contrastive": InBatchContrastive,
+    "triplet": Triplet,
+    "regression": FeedForwardRegression,
+    "cosent": CoSent,
+    "online-contrastive": OnlineContrastive,
+    "batch-hard": BatchHardTriplet,
+    "supervised-contrastive": SupervisedContrastive,
+    "text-softmax": TextSoftmax,
+}
+CROSS_OBJECTIVES: dict[str, type[Objective]] = {
+    "pair-regression": PairRegression,
+    "pair-classification": PairClassification,
+}
+
+
+def fitting(kind: str, objectives: dict[str, type[Objective]]) -> list[str]:
+    """The names of the objectives that eat examples of a kind."""
+    return [name for name, objective in objectives.items() if kind in objective.kinds]
+
+
+def build_objective(
+    name: str | None, kind: str, *, dim: int, n_labels: int = 0, cross_encoder: bool = False, **settings: Any
+) -> Objective:
+    """The named objective, or the usual one for this kind of examples; `matryoshka` wraps any."""
+    table = CROSS_OBJECTIVES if cross_encoder else OBJECTIVES
+    fit = fitting(kind, table)
+    if name is None and fit:
+        name = fit[0]
+    if name not in table:
+        raise InvalidInput(f"the objective {name!r} is unknown; choose from {', '.join(table)}")
+    if name not in fit:
+        raise InvalidInput(
+            f"the objective {name!r} eats {' or '.join(table[name].kinds)} and the data holds {kind}; "
+            f"for these choose {' or '.join(fit) or 'another kind of model'}"
+        )
+    chosen, inner = table[name], dict(settings)
+    matryoshka = inner.pop("matryoshka", None)
+
+    def make(dimensions: int) -> Objective:
+        told = {"dim": dimensions, "n_labels": n_labels}
+        try:
+            return chosen(**{need: told[need] for need in chosen.needs}, **inner)
+        except TypeError as error:
+            raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+
+    return make(dim) if matryoshka is None else _wrapped(make, dim, matryoshka, cross_encoder)
+
+
+def _wrapped(make: Callable[[int], Objective], dim: int, settings: Any, cross_encoder: bool) -> Matryoshka:
+    if cross_encoder:
+        raise InvalidInput("a cross-encoder gives scores, no vectors; leave matryoshka out")
+    if not isinstance(settings, Mapping) or not {"dimensions"} <= set(settings) <= {"dimensions", "weights"}:
+        raise InvalidInput(
+            f"matryoshka is {settings!r}; expected dimensions = [...], and weights = [...] where they differ"
+        )
+    return Matryoshka(make, dim, **settings)

@@ -1,0 +1,127 @@
+"""What a teacher says of each example: computed once, by the native engine, and mapped from a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gemel.contracts import Vectors
+from gemel.data.examples import Examples
+from gemel.data.spool import Layout
+from gemel.data.texts import TextRecord
+from gemel.data.vectors import VectorWriter
+from gemel.errors import InvalidInput
+from gemel.pair_scorer import PairScorer
+from gemel.progress import progress_bar
+from gemel.text_encoder import TextEncoder
+
+WINDOW_TEXTS = 8_192
+PAIRS_AT_ONCE = 8_192
+Scores = npt.NDArray[np.float32]
+
+
+def teacher_vectors(
+    teacher: TextEncoder, texts: Sequence[str], file: Path, *, show_progress: bool | None = None
+) -> Vectors:
+    """The teacher's vectors of the texts (n, dim), mapped from a file that is made, continued or found."""
+    notes = _notes(teacher, texts)
+    if not _is_of(file, notes):
+        _write_vectors(teacher, texts, file, show_progress)
+        file.with_suffix(".json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+    vectors: Vectors = np.load(file, mmap_mode="r")
+    return vectors
+
+
+def teacher_scores(
+    teacher: PairScorer, examples: Examples, file: Path, *, show_progress: bool | None = None
+) -> Scores:
+    """A cross-encoder's score of the first text with each of the others (n, columns - 1), kept in a file."""
+    if len(teacher.labels) != 1:
+        raise InvalidInput(
+            f"the teacher gives {len(teacher.labels)} scores ({', '.join(teacher.labels)}); expected 1: "
+            "name a cross-encoder that was trained to score"
+        )
+    notes = _notes(teacher, [text for column in examples.columns.values() for text in column])
+    if not _is_of(file, notes):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        np.save(file, _scores(teacher, examples, show_progress))
+        file.with_suffix(".json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+    scores: Scores = np.load(file)
+    return scores
+
+
+def _scores(teacher: PairScorer, examples: Examples, show_progress: bool | None) -> Scores:
+    first, *others = examples.columns.values()
+    scores = np.zeros((len(examples), len(others)), np.float32)
+    with progress_bar(scores.size, "teacher", show_progress, "pairs") as bar:
+        for column, texts in enumerate(others):
+            for start in range(0, len(texts), PAIRS_AT_ONCE):
+                rows = slice(start, start + PAIRS_AT_ONCE)
+                pairs = list(zip(first[rows], texts[rows], strict=True))
+                scores[rows, column] = teacher.score(pairs, show_progress=False)
+                bar.update(len(pairs))
+    return scores
+
+
+def scored_by(
+    teacher: PairScorer, examples: Examples, file: Path, *, show_progress: bool | None = None
+) -> Examples:
+    """Pairs with a cross-encoder's scores as their labels, for any objective that eats scored pairs."""
+    if len(examples.columns) != 2:
+        raise InvalidInput(
+            f"{examples.kind} were given to be scored; expected pairs: for triplets take their margins"
+        )
+    scores = teacher_scores(teacher, examples, file, show_progress=show_progress)[:, 0]
+    return Examples("scored pairs", examples.columns, scores, origin=examples.origin)
+
+
+def margins(scores: Scores) -> Scores:
+    """How much better the teacher likes the positive than each negative (n, negatives)."""
+    return scores[:, :1] - scores[:, 1:]
+
+
+def _write_vectors(
+    teacher: TextEncoder, texts: Sequence[str], file: Path, show_progress: bool | None
+) -> None:
+    layout = Layout(
+        teacher.fingerprint, teacher.dim, "float32", "npy", keeps_ids=False, settings=teacher.settings
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    bar_of = progress_bar(len(texts), "teacher", show_progress)
+    with VectorWriter(file, layout, overwrite=True) as writer, bar_of as bar:
+        writer.skip_done(TextRecord(row, text) for row, text in enumerate(texts))
+        bar.update(writer.rows)
+        for start in range(writer.rows, len(texts), WINDOW_TEXTS):
+            window = texts[start : start + WINDOW_TEXTS]
+            records = [TextRecord(start + row, text) for row, text in enumerate(window)]
+            writer.append(records, teacher.encode(window, show_progress=False))
+            bar.update(len(window))
+        writer.finish()
+
+
+def _notes(teacher: TextEncoder | PairScorer, texts: Sequence[str]) -> dict[str, object]:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(json.dumps(text).encode())
+    return {
+        "fingerprint": teacher.fingerprint,
+        "settings": teacher.settings if isinstance(teacher, TextEncoder) else teacher.precision,
+        "texts": len(texts),
+        "sha256": digest.hexdigest(),
+    }
+
+
+def _is_of(file: Path, notes: dict[str, object]) -> bool:
+    """Whether the file holds the vectors of these texts by this teacher."""
+    told = file.with_suffix(".json")
+    if not (file.is_file() and told.is_file()):
+        return False
+    try:
+        return bool(json.loads(told.read_text(encoding="utf-8")) == notes)
+    except ValueError:
+        return False
