@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gemel.tasks.dedupe import dedupe
     from gemel.tasks.few_shot import FewShotClassifier
     from gemel.tasks.mine import mine
+    from gemel.tasks.negatives import HardNegatives, NegativeRules
     from gemel.tasks.passages import Chunking, add_documents, remove_documents
     from gemel.tasks.rerank import Reranking, rerank
     from gemel.tasks.search import Hit, search
@@ -64,6 +65,7 @@ _HOMES = {
     "ExactIndex": "index",
     "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
+    "HardNegatives": "tasks.negatives",
     "Hit": "tasks.search",
     "Hits": "contracts",
     "HnswIndex": "index",
@@ -73,6 +75,7 @@ _HOMES = {
     "MissingExtra": "errors",
     "ModelMismatch": "errors",
     "ModelNotFound": "errors",
+    "NegativeRules": "tasks.negatives",
     "Overloaded": "errors",
     "Pairs": "similarity",
     "Record": "index",
@@ -123,6 +126,7 @@ __all__ = [
     "ExactIndex",
     "FewShotClassifier",
     "GemelError",
+    "HardNegatives",
     "Hit",
     "Hits",
     "HnswIndex",
@@ -132,6 +136,7 @@ __all__ = [
     "MissingExtra",
     "ModelMismatch",
     "ModelNotFound",
+    "NegativeRules",
     "Overloaded",
     "Pairs",
     "Record",

@@ -30,6 +30,7 @@ VERBS = {
     "index": "index",
     "mine": "mine",
     "models": "models",
+    "negatives": "negatives",
     "reproduce": "reproduce",
     "rerank": "rerank",
     "search": "search",
