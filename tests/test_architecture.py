@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": set(),
     "text_encoder": {"checkpoint", "tokens"},
     "pair_scorer": {"checkpoint", "tokens"},
-    "model": {"checkpoint", "tokens", "text_encoder", "pair_scorer"},
+    "model": {"checkpoint", "tokens", "text_encoder", "pair_scorer", "encoders"},
     "engine": {"checkpoint", "tokens", "text_encoder", "pair_scorer"},
     "encoders": {"checkpoint", "tokens", "text_encoder", "data"},
     "loading": {"checkpoint", "engine", "encoders", "model", "tasks", "text_encoder", "pair_scorer"},

@@ -50,6 +50,7 @@ class Recipe:
     pooling: tuple[str, ...] | None = None
     max_tokens: int | None = None
     seeds: tuple[int, ...] = ()
+    infersent: Mapping[str, Any] = field(default_factory=dict)  # the size of a new InferSent encoder
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -70,7 +71,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
-    known = ("model", "kind", "pooling", "max_tokens", "seeds", "stage", "expected")
+    known = ("model", "kind", "pooling", "max_tokens", "seeds", "stage", "expected", "infersent")
     _check_keys(values, known, f"the recipe {name}")
     if "model" not in values or not values.get("stage"):
         raise InvalidInput(f"the recipe {name} needs a model and at least one [[stage]]")
@@ -86,6 +87,7 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
         pooling=None if pooling is None else tuple([pooling] if isinstance(pooling, str) else pooling),
         max_tokens=values.get("max_tokens"),
         seeds=tuple(values.get("seeds", ())),
+        infersent=dict(values.get("infersent", {})),
     )
 
 

@@ -18,12 +18,14 @@ import numpy as np
 import torch
 
 from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples, read_examples
-from gemel.errors import InvalidModel
+from gemel.errors import InvalidInput, InvalidModel
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.loading import resolve
-from gemel.model import CrossEncoder, SentenceEncoder
+from gemel.model import CrossEncoder, InferSent, SentenceEncoder, Trainable
+from gemel.model.infersent import InferSentSettings, asks_for_new
 from gemel.reproduce.recipe import DataSource, Recipe, Stage
 from gemel.train import CrossEncoderStep, SentenceEncoderStep, TrainResult, build_objective, train
 from gemel.train.card import CardFacts, write_card
@@ -133,6 +135,7 @@ class RecipeRunner:
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
             labels=examples.label_names,
+            is_infersent=is_infersent_folder(result.model),
         )
         write_card(result.model, facts)
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
@@ -142,20 +145,42 @@ class RecipeRunner:
 
     def _step(self, stage: Stage, start: str | Path, examples: Examples) -> Step:
         is_cross = self.recipe.kind == "cross-encoder"
-        folder = resolve(start)
         settings = dict(stage.objective_settings)
         n_labels = len(examples.label_names)
         if is_cross:
-            model = self._cross_encoder(folder, examples)
+            model = self._cross_encoder(resolve(start), examples)
             objective = build_objective(
                 stage.objective, examples.kind, dim=0, cross_encoder=True, n_labels=n_labels, **settings
             )
             return CrossEncoderStep(model, objective)
-        encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
+        encoder = self._encoder(start, examples)
         objective = build_objective(
             stage.objective, examples.kind, dim=encoder.dim, n_labels=n_labels, **settings
         )
         return SentenceEncoderStep(encoder, objective, examples.label_names)
+
+    def _encoder(self, start: str | Path, examples: Examples) -> Trainable:
+        """The encoder that a stage starts from: a folder's, or a new InferSent for these examples."""
+        is_new, recipe = asks_for_new(start), self.recipe
+        folder = None if is_new else resolve(start)
+        is_infersent = folder is None or is_infersent_folder(folder)
+        if recipe.infersent and not is_infersent:
+            raise InvalidInput(f"the recipe {recipe.name} sizes an InferSent encoder and starts from {start}")
+        if is_infersent and (recipe.pooling, recipe.max_tokens) not in ((None, None), (("max",), None)):
+            raise InvalidInput(
+                f"the recipe {recipe.name} has pooling or max_tokens, and an InferSent encoder takes the "
+                "maximum over all words; leave them out"
+            )
+        if folder is None:
+            texts = (text for column in examples.columns.values() for text in column)
+            try:
+                settings = InferSentSettings(**recipe.infersent)
+            except TypeError as error:
+                raise InvalidInput(f"infersent of the recipe {recipe.name}: {error}") from None
+            return InferSent.new(str(start), texts, settings, device=self.device)
+        if is_infersent:
+            return InferSent.open(folder, device=self.device)
+        return SentenceEncoder(self._encoder_folder(folder), device=self.device)
 
     def _encoder_folder(self, folder: Path) -> ModelFolder:
         model = read_encoder_folder(folder)

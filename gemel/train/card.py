@@ -22,6 +22,7 @@ class CardFacts:
     scores: Mapping[str, float] = field(default_factory=dict)
     is_cross_encoder: bool = False
     labels: Sequence[str] = ()
+    is_infersent: bool = False  # which no other program opens
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
@@ -39,9 +40,11 @@ def format_card(facts: CardFacts) -> str:
 def _front_matter(facts: CardFacts) -> list[str]:
     kind = "cross-encoder" if facts.is_cross_encoder else "sentence-similarity"
     tags = ["sentence-transformers", kind, "feature-extraction", "text-embeddings-inference", "gemel"]
+    if facts.is_infersent:
+        tags = [kind, "feature-extraction", "infersent", "gemel"]
     return [
         "---",
-        "library_name: sentence-transformers",
+        f"library_name: {'gemel' if facts.is_infersent else 'sentence-transformers'}",
         f"pipeline_tag: {'text-ranking' if facts.is_cross_encoder else 'sentence-similarity'}",
         "tags:",
         *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", f"loss:{facts.objective}"]),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gemel.checkpoint import Head
 from gemel.data.examples import Examples
-from gemel.model import CrossEncoder, SentenceEncoder
+from gemel.model import CrossEncoder, Trainable
 from gemel.model.backbone import arrays_of
 from gemel.train.objectives import FeedForwardRegression, Objective, Softmax
 
@@ -34,7 +34,7 @@ class Step(Protocol):
 class SentenceEncoderStep(nn.Module):
     """One forward pass for all columns of a batch, then the objective on their embeddings."""
 
-    def __init__(self, model: SentenceEncoder, objective: Objective, labels: Sequence[str] = ()) -> None:
+    def __init__(self, model: Trainable, objective: Objective, labels: Sequence[str] = ()) -> None:
         super().__init__()
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from encoders.made import write_glove
 from stand_ins import sentences
 
 from gemel import load_encoder, load_reranker
@@ -181,3 +182,52 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
 def test_a_wrong_recipe_is_told_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_recipe(write_recipe(tmp_path, text))
+
+
+def test_an_infersent_encoder_is_trained_by_the_same_objective(data: Path) -> None:
+    write_glove(data / "glove.txt")
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "infersent:{data / "glove.txt"}"
+        infersent = {{ hidden_size = 6 }}
+        [[stage]]
+        data = {{ path = "nli.tsv" }}
+        objective = {{ name = "softmax", concatenation = ["u", "v", "|u-v|", "u*v"] }}
+        train = {{ batch_size = 4, learning_rate = 1e-2, evaluate_every = 3 }}
+        validate = {{ path = "sts.tsv", score_range = [0, 5] }}
+        [[stage]]
+        data = {{ path = "triplets.tsv" }}
+        train = {{ batch_size = 8 }}
+        """,
+    )
+    done = call("train", recipe, "--data", data, "-o", data / "out")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["steps"] for line in lines] == [6, 3]
+    assert -1 <= lines[0]["best_score"] <= 1
+    assert load_encoder(lines[1]["model"]).dim == 12
+    card = (Path(lines[0]["model"]) / "README.md").read_text(encoding="utf-8")
+    assert "library_name: gemel" in card
+    assert "sentence-transformers" not in card
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('pooling = "mean"', "leave them out"),
+        ("infersent = { depth = 2 }", "unexpected keyword argument 'depth'"),
+    ],
+)
+def test_what_an_infersent_encoder_has_not_is_refused(data: Path, change: str, message: str) -> None:
+    write_glove(data / "glove.txt")
+    text = f'model = "infersent:{data / "glove.txt"}"\n{change}\n[[stage]]\ndata = {{ path = "nli.tsv" }}'
+    with pytest.raises(InvalidInput, match=message):
+        call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
+
+
+def test_the_size_of_an_infersent_encoder_goes_with_one(tiny_bert: Path, data: Path) -> None:
+    text = (
+        f'model = "{tiny_bert}"\ninfersent = {{ hidden_size = 6 }}\n[[stage]]\ndata = {{ path = "nli.tsv" }}'
+    )
+    with pytest.raises(InvalidInput, match="sizes an InferSent encoder and starts from"):
+        call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
