@@ -59,8 +59,16 @@ class Preview:
 class RecipeRunner:
     """Opens what a recipe names and runs it."""
 
-    def __init__(self, recipe: Recipe, *, data: str | Path | None = None, device: str | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        data: str | Path | None = None,
+        device: str | None = None,
+        tensorboard: str | Path | None = None,
+    ) -> None:
         self.recipe = recipe
+        self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
         self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
@@ -81,7 +89,9 @@ class RecipeRunner:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 finished = _finished(place) if resume else None
-                result = finished or self._run_stage(stage, start, place, seed, resume)
+                result = finished or self._run_stage(
+                    self._logged(stage, place.relative_to(output)), start, place, seed, resume
+                )
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
         return runs
@@ -114,6 +124,13 @@ class RecipeRunner:
             output = output / f"seed-{seed}"
         return output / f"stage-{number}" if len(self.recipe.stages) > 1 else output
 
+    def _logged(self, stage: Stage, place: Path) -> Stage:
+        """The stage with a folder of its own for TensorBoard, if there is to be any."""
+        if self.tensorboard is None:
+            return stage
+        events = str(Path(self.tensorboard) / self.recipe.name / place)
+        return replace(stage, train=replace(stage.train, tensorboard=events))
+
     def _run_stage(
         self, stage: Stage, start: str | Path, place: Path, seed: int, resume: bool
     ) -> TrainResult:
@@ -131,7 +148,7 @@ class RecipeRunner:
             objective=stage.objective or type(step.objective).__name__,
             n_examples=len(examples),
             data=stage.data.path,
-            settings=config.to_dict(),
+            settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
             labels=examples.label_names,

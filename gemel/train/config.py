@@ -28,6 +28,7 @@ class TrainConfig:
     patience: int | None = None  # evaluations without a better one before the run ends
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
     seed: int = 42
+    tensorboard: str | None = None  # a folder for event files
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):

@@ -21,6 +21,7 @@ from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import Objective
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step
+from gemel.train.tensorboard import EventFiles
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
@@ -74,7 +75,8 @@ class _Run:
         self.n_steps = config.steps_in_all(self.n_batches)
         self.trained = _trainable(step, config.freeze)
         self.optimiser = _adam(self.trained, config)
-        self.metrics = MetricsFile(output / "metrics.jsonl")
+        events = None if config.tensorboard is None else EventFiles(config.tensorboard)
+        self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
         self._logged_at = self._began = time.perf_counter()
         self._status = ""
@@ -135,6 +137,7 @@ class _Run:
             self.state.best_step = self.state.step
             self.step.save(self.output / "model")
         self.checkpoint()
+        self.metrics.close()
         return TrainResult(
             model=self.output / "model",
             steps=self.state.step,

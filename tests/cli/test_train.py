@@ -231,3 +231,16 @@ def test_the_size_of_an_infersent_encoder_goes_with_one(tiny_bert: Path, data: P
     )
     with pytest.raises(InvalidInput, match="sizes an InferSent encoder and starts from"):
         call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")  # of tensorboard's own making
+def test_each_stage_has_its_own_event_files(tiny_bert: Path, data: Path) -> None:
+    pytest.importorskip("tensorboard")
+    stage = '[[stage]]\ndata = { path = "triplets.tsv" }\ntrain = { batch_size = 8 }\n'
+    recipe = write_recipe(data, f'model = "{tiny_bert}"\n{stage}{stage}')
+    done = call("train", recipe, "--data", data, "-o", data / "out", "--tensorboard", data / "events")
+    for number in (1, 2):
+        assert len(list((data / "events" / "recipe" / f"stage-{number}").glob("events.out.tfevents.*"))) == 1
+    card = Path(json.loads(done.stdout.splitlines()[-1])["model"]) / "README.md"
+    assert str(data / "events") not in card.read_text(encoding="utf-8")
