@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         load_reranker,
         load_trainable,
     )
+    from gemel.publishing import push
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, pairs_above, top_k, top_pairs
     from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import cluster
@@ -105,6 +106,7 @@ _HOMES = {
     "manhattan": "similarity",
     "mine": "tasks.mine",
     "pairs_above": "similarity",
+    "push": "publishing",
     "read_corpus": "tasks.corpus",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
@@ -167,6 +169,7 @@ __all__ = [
     "manhattan",
     "mine",
     "pairs_above",
+    "push",
     "read_corpus",
     "remove_documents",
     "rerank",

@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "encoders": {"checkpoint", "tokens", "text_encoder", "data"},
     "loading": {"checkpoint", "engine", "encoders", "model", "tasks", "text_encoder", "pair_scorer"},
     "inventory": {"checkpoint", "encoders", "loading"},
+    "publishing": {"checkpoint", "inventory", "loading"},
     "index": {"data"},
     "tasks": {"checkpoint", "data", "index"},
     "evaluate": {"data", "tasks", "index"},

@@ -31,6 +31,7 @@ VERBS = {
     "mine": "mine",
     "models": "models",
     "negatives": "negatives",
+    "push": "push",
     "reproduce": "reproduce",
     "rerank": "rerank",
     "search": "search",
