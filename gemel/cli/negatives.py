@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RULES = (
     *("n_negatives", "skip_first", "n_candidates", "max_score", "min_score"),
-    *("margin", "relative_margin", "rerank_margin", "sampling", "seed"),
+    *("margin", "relative_margin", "rerank_margin", "sampling", "seed", "is_transitive"),
 )
 
 
@@ -47,6 +47,9 @@ RULES = (
     show_default=True,
     metavar="M",
     help="Drop what scores above the positive's score x (1 - M); 0 drops what is nearer than the positive.",
+)
+@click.option(
+    "--transitive", "is_transitive", is_flag=True, help="Partners of partners are no negatives either."
 )
 @click.option("--no-margin", is_flag=True, help="Keep also what is as near as the positive.")
 @click.option("--rerank", metavar="NAME", help="A cross-encoder that has to agree that a text is a negative.")

@@ -30,7 +30,8 @@ Scores = npt.NDArray[np.float32]
 Sampling = Literal["top", "random"]
 Layout = Literal["triplets", "tuples", "labelled"]
 
-BLOCK_PAIRS = 2_048  # whose candidates are held at once
+BLOCK_PAIRS = 2_048  # whose candidates are held at once, or fewer:
+BLOCK_CANDIDATES = 4_000_000  # an anchor with thousands of positives has as many more candidates
 TOO_NEAR_FOR_THE_RERANKER = "too near the positive by the cross-encoder"
 
 
@@ -48,6 +49,7 @@ class NegativeRules:
     rerank_margin: float = 0.1  # the same margin in scores of the cross-encoder
     sampling: Sampling = "top"
     seed: int = 42
+    is_transitive: bool = False  # what a chain of pairs leads to is a known positive, too
 
     def __post_init__(self) -> None:
         for name, least in (("n_negatives", 1), ("skip_first", 0), ("n_candidates", 1)):
@@ -144,23 +146,36 @@ class HardNegatives:
     def __iter__(self) -> Iterator[MinedPair]:
         self.report = NegativeReport()
         nearest = searcher(self._vectors, self._measure)
-        n_pairs = len(self._anchors)
-        for start in range(0, n_pairs, BLOCK_PAIRS):
-            rows = np.arange(start, min(start + BLOCK_PAIRS, n_pairs))
+        for rows in self._blocks():
             yield from self._mined(self._candidates(rows, nearest))
+
+    def _blocks(self) -> Iterator[Rows]:
+        """Consecutive pairs, as many as may be looked at together."""
+        wanted = self.rules.skip_first + self.rules.n_candidates
+        start, most_known = 0, 0
+        for row, anchor in enumerate(self._anchor_of.tolist()):
+            most_known = max(most_known, len(self._known[anchor]))
+            n_rows = row - start + 1
+            if n_rows > 1 and (n_rows > BLOCK_PAIRS or n_rows * (wanted + most_known) > BLOCK_CANDIDATES):
+                yield np.arange(start, row)
+                start, most_known = row, len(self._known[anchor])
+        yield np.arange(start, len(self._anchor_of))
 
     def _known_of(self, anchors: list[str]) -> list[Rows]:
         """For each anchor the places in the pool that are no negatives of it."""
         partners: dict[str, set[str]] = {_same(anchor): {_same(anchor)} for anchor in anchors}
         for anchor, positive in zip(self._anchors, self._positives, strict=True):
             partners[_same(anchor)].add(_same(positive))
-            if _same(positive) in partners:
-                partners[_same(positive)].add(_same(anchor))
+            partners.setdefault(_same(positive), {_same(positive)}).add(_same(anchor))
+        if self.rules.is_transitive:
+            partners = _chained(partners)
         places = self._pool.places
-        return [
-            np.array([places[key] for key in partners[_same(anchor)] if key in places], np.int64)
-            for anchor in anchors
-        ]
+        # All anchors of a chain share one array: there may be thousands of them.
+        known = {
+            id(keys): np.array([places[key] for key in keys if key in places], np.int64)
+            for keys in {id(keys): keys for keys in partners.values()}.values()
+        }
+        return [known[id(partners[_same(anchor)])] for anchor in anchors]
 
     def _candidates(self, rows: Rows, nearest: Any) -> _Candidates:
         """The candidates of these pairs in the order in which they would be taken, dropped ones last."""
@@ -306,6 +321,21 @@ class _Pool:
 def _same(text: str) -> str:
     """What texts that differ in case and blanks only have in common."""
     return " ".join(text.split()).casefold()
+
+
+def _chained(partners: dict[str, set[str]]) -> dict[str, set[str]]:
+    """For each text all that pairs lead to from it, and from there, and so on."""
+    chains: dict[str, set[str]] = {}
+    for key in partners:
+        if key in chains:
+            continue
+        chain, waiting = {key}, [key]
+        while waiting:
+            fresh = partners[waiting.pop()] - chain
+            chain |= fresh
+            waiting += fresh
+        chains.update(dict.fromkeys(chain, chain))
+    return chains
 
 
 def _part_of(on_progress: OnProgress | None, n_before: int, n_total: int) -> OnProgress | None:

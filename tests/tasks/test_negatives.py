@@ -98,6 +98,32 @@ def test_a_partner_the_other_way_round_is_no_negative(toy_encoder: ToyEncoder) -
     assert mined["x"] == {"old cat", "old dog"}  # y is paired with x
 
 
+def test_partners_of_partners_are_left_out_where_that_is_asked_for(toy_encoder: ToyEncoder) -> None:
+    pairs = pairs_of(("a", "b"), ("c", "B"), ("c", "d"), ("x", "y"))
+
+    def mined(is_transitive: bool) -> list[set[str]]:
+        rules = NegativeRules(5, relative_margin=None, is_transitive=is_transitive)
+        return [set(pair.negatives) for pair in HardNegatives(pairs, toy_encoder, rules)]
+
+    assert mined(False) == [{"d", "y"}, {"y"}, {"y"}, {"b", "d"}]
+    assert mined(True) == [{"y"}, {"y"}, {"y"}, {"b", "d"}]
+
+
+def test_an_anchor_with_many_positives_takes_a_block_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, toy_encoder: ToyEncoder
+) -> None:
+    texts = list(dict.fromkeys(sentences(80, seed=8, max_words=5)))
+    pairs = pairs_of(*(("hub", text) for text in texts[:40]), *zip(texts[40:55], texts[55:70], strict=False))
+    rules = NegativeRules(2, n_candidates=5, relative_margin=None)
+    whole = [pair.negatives for pair in HardNegatives(pairs, toy_encoder, rules)]
+    assert all(not set(negatives) & set(texts[:40]) for negatives in whole[:40])
+    monkeypatch.setattr(module, "BLOCK_CANDIDATES", 60)
+    found = HardNegatives(pairs, toy_encoder, rules)
+    assert [pair.negatives for pair in found] == whole
+    assert max(map(len, found._blocks())) == 10  # 5 candidates and one known each
+    assert min(map(len, found._blocks())) == 1
+
+
 words = st.lists(st.sampled_from(["a b", "a c", "a", "b", "c d", "a b c", "d"]), min_size=4, max_size=10)
 
 
