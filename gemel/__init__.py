@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         load_reranker,
         load_trainable,
     )
+    from gemel.publishing import push
     from gemel.similarity import Pairs, cosine, dot, euclidean, manhattan, pairs_above, top_k, top_pairs
     from gemel.tasks.calibrate import calibrate, load_calibration
     from gemel.tasks.cluster import cluster
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gemel.tasks.dedupe import dedupe
     from gemel.tasks.few_shot import FewShotClassifier
     from gemel.tasks.mine import mine
+    from gemel.tasks.negatives import HardNegatives, NegativeRules
     from gemel.tasks.passages import Chunking, add_documents, remove_documents
     from gemel.tasks.rerank import Reranking, rerank
     from gemel.tasks.search import Hit, search
@@ -64,6 +66,7 @@ _HOMES = {
     "ExactIndex": "index",
     "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
+    "HardNegatives": "tasks.negatives",
     "Hit": "tasks.search",
     "Hits": "contracts",
     "HnswIndex": "index",
@@ -73,6 +76,7 @@ _HOMES = {
     "MissingExtra": "errors",
     "ModelMismatch": "errors",
     "ModelNotFound": "errors",
+    "NegativeRules": "tasks.negatives",
     "Overloaded": "errors",
     "Pairs": "similarity",
     "Record": "index",
@@ -102,6 +106,7 @@ _HOMES = {
     "manhattan": "similarity",
     "mine": "tasks.mine",
     "pairs_above": "similarity",
+    "push": "publishing",
     "read_corpus": "tasks.corpus",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
@@ -123,6 +128,7 @@ __all__ = [
     "ExactIndex",
     "FewShotClassifier",
     "GemelError",
+    "HardNegatives",
     "Hit",
     "Hits",
     "HnswIndex",
@@ -132,6 +138,7 @@ __all__ = [
     "MissingExtra",
     "ModelMismatch",
     "ModelNotFound",
+    "NegativeRules",
     "Overloaded",
     "Pairs",
     "Record",
@@ -162,6 +169,7 @@ __all__ = [
     "manhattan",
     "mine",
     "pairs_above",
+    "push",
     "read_corpus",
     "remove_documents",
     "rerank",

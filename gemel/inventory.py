@@ -15,13 +15,14 @@ from gemel.checkpoint import (
     read_licence,
     read_reranker_folder,
 )
+from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.errors import InvalidModel
 from gemel.loading import DEFAULT_WEIGHTS, resolve
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """One line about a model; a cross-encoder has no dimension or fingerprint, a static table no limit."""
+    """One line about a model; no dimension or fingerprint: a cross-encoder; no limit: reads any length."""
 
     name: str
     kind: str  # "encoder" or "reranker"
@@ -63,8 +64,8 @@ def describe(name: str | Path) -> ModelCard:
 
 def _describe(folder: Path, name: str, source: str, licence: str | None = None) -> ModelCard:
     licence = licence or read_licence(folder) or "unknown"
-    if is_static_folder(folder):
-        return _describe_static(folder, name, source, licence)
+    if is_static_folder(folder) or is_infersent_folder(folder):
+        return _describe_baseline(folder, name, source, licence)
     try:
         encoder = read_encoder_folder(folder)
     except InvalidModel as not_an_encoder:
@@ -98,17 +99,20 @@ def _describe(folder: Path, name: str, source: str, licence: str | None = None) 
     )
 
 
-def _describe_static(folder: Path, name: str, source: str, licence: str) -> ModelCard:
-    from gemel.encoders import open_static
+def _describe_baseline(folder: Path, name: str, source: str, licence: str) -> ModelCard:
+    from gemel.encoders import InferSentEncoder, folder_kind
 
-    encoder = open_static(folder)
+    kind = folder_kind(folder)
+    assert kind is not None, "the caller has looked"
+    encoder = kind.open(folder)
+    is_infersent = isinstance(encoder, InferSentEncoder)
     return ModelCard(
         name=name,
         kind="encoder",
-        architecture="static table",
+        architecture="infersent" if is_infersent else "static table",
         dim=encoder.dim,
         max_tokens=None,
-        pooling="mean",
+        pooling="max" if is_infersent else "mean",
         licence=licence,
         fingerprint=encoder.fingerprint,
         source=source,

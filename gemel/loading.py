@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from gemel.checkpoint import (
     ModelFolder,
-    is_static_folder,
     read_classifier_folder,
     read_encoder_folder,
     read_head,
     read_reranker_folder,
 )
+from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.contracts import Encoder, OnTruncate, checked_on_truncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
 if TYPE_CHECKING:
     from gemel.engine import EngineSettings
-    from gemel.model import SentenceEncoder
+    from gemel.model import Trainable
     from gemel.pair_scorer import PairScorer
     from gemel.tasks.classify import PairClassifier
     from gemel.tasks.few_shot import FewShotClassifier
@@ -100,7 +100,7 @@ def load_encoder(
     such as "cls" or "mean+max", goes before what the folder says. Names without a transformer are those of
     `gemel.encoders.NAMES`: "glove:FILE", "tfidf:FILE" and others.
     """
-    from gemel.encoders import named_encoder, open_static
+    from gemel.encoders import folder_kind, named_encoder
 
     choices = {"precision": precision, "device": device, "max_tokens": max_tokens, "pooling": pooling}
     if (named := named_encoder(name)) is not None:
@@ -109,9 +109,9 @@ def load_encoder(
             on_truncate
         )
     path = resolve(name, revision=revision)
-    if is_static_folder(path):
-        _refuse_choices(f"the static table {path}", **choices, threads=threads)
-        return open_static(path).with_on_truncate(on_truncate)
+    if (kind := folder_kind(path)) is not None:
+        _refuse_choices(f"{kind.what} {path}", **choices, threads=threads)
+        return kind.open(path).with_on_truncate(on_truncate)
     folder = _encoder_folder(path, max_tokens, pooling)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
@@ -131,11 +131,15 @@ def load_trainable(
     max_tokens: int | None = None,
     pooling: str | None = None,
     on_truncate: OnTruncate = "warn",
-) -> SentenceEncoder:
+) -> Trainable:
     """The same sentence encoder with weights that torch can train."""
-    from gemel.model import SentenceEncoder
+    from gemel.model import InferSent, SentenceEncoder
 
-    folder = _encoder_folder(resolve(name, revision=revision), max_tokens, pooling)
+    path = resolve(name, revision=revision)
+    if is_infersent_folder(path):
+        _refuse_choices(f"the InferSent encoder {path}", max_tokens=max_tokens, pooling=pooling)
+        return InferSent.open(path, device=device)
+    folder = _encoder_folder(path, max_tokens, pooling)
     return SentenceEncoder(folder, device=device, on_truncate=on_truncate)
 
 

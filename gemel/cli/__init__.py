@@ -30,6 +30,8 @@ VERBS = {
     "index": "index",
     "mine": "mine",
     "models": "models",
+    "negatives": "negatives",
+    "push": "push",
     "reproduce": "reproduce",
     "rerank": "rerank",
     "search": "search",

@@ -69,6 +69,7 @@ OBJECTIVE_NAMES = (
 @click.option(
     "--data", metavar="FOLDER", help="Where relative data paths begin.  [default: $GEMEL_DATA, or here]"
 )
+@click.option("--tensorboard", metavar="FOLDER", help="Write TensorBoard's event files there.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, to the same bits.")
 @click.option("--dry-run", is_flag=True, help="Show examples, objective, steps and estimated time, and stop.")
 @options.device
@@ -95,7 +96,9 @@ def command(recipe: str | None, **choices: Any) -> None:
     chosen = _overridden(read_recipe(recipe), choices) if recipe else _recipe_of_flags(choices)
     if choices["model"]:
         chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
-    runner = RecipeRunner(chosen, data=choices["data"], device=choices["device"])
+    runner = RecipeRunner(
+        chosen, data=choices["data"], device=choices["device"], tensorboard=choices["tensorboard"]
+    )
     if choices["dry_run"]:
         for number, preview in enumerate(runner.preview(), start=1):
             _show_preview(chosen, number, preview)

@@ -9,7 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gemel import _native
+from gemel.checkpoint import is_static_folder
+from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.encoders.baseline import Baseline
+from gemel.encoders.infersent import InferSentEncoder, open_infersent
 from gemel.encoders.static import StaticEncoder, open_static
 from gemel.encoders.tfidf import TfIdfEncoder
 from gemel.encoders.universal import MODULE, UniversalEncoder
@@ -19,11 +22,15 @@ from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 __all__ = [
     "NAMES",
     "Baseline",
+    "FolderKind",
+    "InferSentEncoder",
     "NamedEncoder",
     "StaticEncoder",
     "TfIdfEncoder",
     "UniversalEncoder",
+    "folder_kind",
     "named_encoder",
+    "open_infersent",
     "open_static",
     "open_word_vectors",
 ]
@@ -122,3 +129,23 @@ def named_encoder(name: str | Path | None) -> NamedEncoder | None:
         return None
     word, colon, file = name.partition(":")
     return NamedEncoder(word, NAMES[word], file if colon else None) if word in NAMES else None
+
+
+@dataclass(frozen=True)
+class FolderKind:
+    """A folder that holds an encoder without a transformer."""
+
+    what: str
+    is_one: Callable[[Path], bool]
+    open: Callable[[Path], Baseline]
+
+
+FOLDERS = (
+    FolderKind("the static table", is_static_folder, open_static),
+    FolderKind("the InferSent encoder", is_infersent_folder, open_infersent),
+)
+
+
+def folder_kind(folder: Path) -> FolderKind | None:
+    """What a folder holds if it has no transformer; else None."""
+    return next((kind for kind in FOLDERS if kind.is_one(folder)), None)

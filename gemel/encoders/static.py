@@ -102,7 +102,7 @@ class StaticEncoder(Baseline):
     def _encode_window(self, texts: list[str], vectors: Vectors) -> list[int]:
         flat, starts = self._ids.of(texts)
         if self.table.drops_unknown and self._ids.unknown is not None:
-            flat, starts = _without(self._ids.unknown, flat, starts)
+            flat, starts = without_token(self._ids.unknown, flat, starts)
         lengths = np.diff(starts)
         for first in range(0, len(texts), TEXTS_AT_ONCE):
             some = slice(first, first + TEXTS_AT_ONCE)
@@ -151,7 +151,7 @@ def _check_fit(table: TokenTable, n_tokens: int, folder: Path) -> None:
         )
 
 
-def _without(token: int, flat: Ids, starts: Starts) -> tuple[Ids, Starts]:
+def without_token(token: int, flat: Ids, starts: Starts) -> tuple[Ids, Starts]:
     """The sequences without one token."""
     is_kept = flat != token
     if is_kept.all():

@@ -25,16 +25,21 @@ Rows = npt.NDArray[np.float32]
 
 
 def read_word_file(
-    path: Path, left_out: Collection[str] = (), max_words: int | None = None
+    path: Path,
+    left_out: Collection[str] = (),
+    max_words: int | None = None,
+    *,
+    also: Collection[str] | None = None,
 ) -> tuple[list[str], Rows]:
     """The words of a file and their vectors (words + 1, dim); the last row is zero, for unknown words.
 
-    Words that no text can have are left out: such as hold a blank, or no letter and no digit.
+    Words that no text can have are left out: such as hold a blank, or no letter and no digit. Of those after
+    the first `max_words`, only the ones in `also` are taken.
     """
     if max_words is not None and max_words < 1:
         raise InvalidInput(f"max_words={max_words} was given, and at least 1 was expected")
     path = path.expanduser()
-    chosen = _Chosen(left_out, max_words)
+    chosen = _Chosen(left_out, max_words, also)
     if path.is_dir() or path.suffix == ".npy":
         return _read_arrays(path, chosen)
     try:
@@ -50,19 +55,26 @@ def read_word_file(
 class _Chosen:
     """Which words are kept: each once, as many as wanted."""
 
-    def __init__(self, left_out: Collection[str], max_words: int | None) -> None:
+    def __init__(
+        self, left_out: Collection[str], max_words: int | None, also: Collection[str] | None = None
+    ) -> None:
         self._left_out = frozenset(left_out)
         self._seen: set[str] = set()
         self._max_words = max_words
+        self._also = None if also is None else frozenset(also)
+
+    @property
+    def has_most(self) -> bool:
+        return self._max_words is not None and len(self._seen) >= self._max_words
 
     @property
     def is_full(self) -> bool:
-        return len(self._seen) == self._max_words
+        return self.has_most and self._also is None
 
     def takes(self, word: str) -> bool:
         """Whether the word is to be kept; it will not be a second time."""
         is_kept = (
-            not self.is_full
+            (not self.has_most or (self._also is not None and word in self._also))
             and word not in self._seen
             and word.lower() not in self._left_out
             and len(word) <= LONGEST_WORD

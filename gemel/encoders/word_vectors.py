@@ -35,7 +35,7 @@ def open_word_vectors(
     """
     left_out: Collection[str] = ENGLISH_STOP_WORDS if without_stop_words else ()
     words, rows = read_word_file(installed_glove() if path is None else Path(path), left_out, max_words)
-    return StaticEncoder(_tokenizer(words), TokenTable(rows))
+    return StaticEncoder(word_tokenizer(words), TokenTable(rows))
 
 
 def installed_glove() -> Path:
@@ -50,8 +50,11 @@ def installed_glove() -> Path:
     return Path(next(iter(locations))) / SUBFOLDER
 
 
-def _tokenizer(words: list[str]) -> tokenizers.Tokenizer:
-    """A tokenizer that knows whole words: WordPiece without word pieces, which gemel has a native one for."""
+def word_tokenizer(words: list[str], lowercase: bool | None = None) -> tokenizers.Tokenizer:
+    """A tokenizer that knows whole words: WordPiece without word pieces, which gemel has a native one for.
+
+    Unless told, texts are put into lower case where no word has a capital.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     vocabulary = {word: number for number, word in enumerate([*words, UNKNOWN])}
@@ -60,7 +63,7 @@ def _tokenizer(words: list[str]) -> tokenizers.Tokenizer:
         clean_text=True,
         handle_chinese_chars=False,
         strip_accents=False,
-        lowercase=all(word == word.lower() for word in words),
+        lowercase=all(word == word.lower() for word in words) if lowercase is None else lowercase,
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer

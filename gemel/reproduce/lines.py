@@ -31,6 +31,7 @@ class Reproduction:
 
     table: PaperTable
     lines: tuple[Line, ...]
+    remarks: tuple[str, ...] = ()  # what the lines say together
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -40,4 +41,5 @@ class Reproduction:
             "unit": self.table.unit,
             "protocol": self.table.protocol,
             "lines": [asdict(line) for line in self.lines],
+            "remarks": list(self.remarks),
         }

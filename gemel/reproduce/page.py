@@ -124,6 +124,8 @@ def _table_section(reproduction: Reproduction) -> Iterator[str]:
     yield "</tbody></table></div>"
     if notes:
         yield f'<ol class="notes">{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ol>'
+    if reproduction.remarks:
+        yield f"<ul>{''.join(f'<li>{escape(remark)}</li>' for remark in reproduction.remarks)}</ul>"
     yield f'<p class="protocol">Protocol: {escape(table.protocol)}.</p>'
     yield from _measurements(reproduction.lines)
     yield "</section>"

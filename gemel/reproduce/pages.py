@@ -58,6 +58,8 @@ def _pictures(bench: Workbench, reproductions: Sequence[Reproduction]) -> Iterat
         points = _speed_points(by_number[1], by_number[7])
         if points:
             yield quality_against_speed([*points, *_points_of_the_paper()])
+    if 6 in by_number and any(map(was_run, by_number[6].lines)):
+        yield from (ours_against_paper(by_number[6], column) for column in by_number[6].table.columns)
     compared = _similarities(bench)
     if compared is not None:
         yield similarity_histograms(*compared)

@@ -200,7 +200,10 @@ def ours_against_paper(reproduction: Reproduction, column: str = "average") -> P
         axes.spines["left"].set_visible(False)
         axes.margins(x=0.06)
     caption = "Strokes are the paper's figures, dots are ours; a stroke without a dot was not run here."
-    title = f"Table {reproduction.table.number}: ours against the paper's"
+    if any(line.spread.get(column) for line in lines):
+        caption += " The bar behind a dot is the standard deviation over seeds, both ways."
+    which = "" if column == "average" else f", {column}"
+    title = f"Table {reproduction.table.number}{which}: ours against the paper's"
     return finished(title, caption, figure)
 
 
@@ -217,6 +220,8 @@ def _dots(axes: Axes, reproduction: Reproduction, line: Line, column: str, heigh
     if paper is not None:
         axes.plot(paper, height, "|", markersize=13, color=GREY, markeredgewidth=2)
     if ours is not None:
+        spread = line.spread.get(column, 0.0)
+        axes.plot([ours - spread, ours + spread], [height, height], color=BLUE, linewidth=5, alpha=0.3)
         axes.plot(ours, height, "o", markersize=6, color=BLUE)
     text = f"{cell.ours}  {cell.difference}".rstrip() if ours is not None else "not run"
     axes.annotate(

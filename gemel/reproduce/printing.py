@@ -86,6 +86,8 @@ def _note(line: Line) -> str:
 def _remarks(reproduction: Reproduction, notes: dict[str, int], width: int) -> Iterator[str]:
     for note, number in notes.items():
         yield _wrapped(f"[{number}] ", note, width)
+    for remark in reproduction.remarks:
+        yield _wrapped("- ", remark, width)
     yield _wrapped("Protocol: ", reproduction.table.protocol, width)
 
 

@@ -101,6 +101,7 @@ class Recipe:
     max_tokens: int | None = None
     layers: int | tuple[int, ...] | None = None  # of the model that are kept: so many, or these
     seeds: tuple[int, ...] = ()
+    infersent: Mapping[str, Any] = field(default_factory=dict)  # the size of a new InferSent encoder
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -121,7 +122,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
-    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected")
+    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected", "infersent")
     check_keys(values, known, f"the recipe {name}")
     if "model" not in values or not values.get("stage"):
         raise InvalidInput(f"the recipe {name} needs a model and at least one [[stage]]")
@@ -138,6 +139,7 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
         max_tokens=values.get("max_tokens"),
         layers=tuple(layers) if isinstance(layers, list) else layers,
         seeds=tuple(values.get("seeds", ())),
+        infersent=dict(values.get("infersent", {})),
     )
 
 

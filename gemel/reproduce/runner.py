@@ -18,34 +18,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
-from gemel.errors import InvalidInput, InvalidModel
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
-from gemel.loading import resolve
-from gemel.model import CrossEncoder, SentenceEncoder
-from gemel.reproduce.recipe import Recipe, Stage, Task
+from gemel.model import CrossEncoder
+from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
-from gemel.reproduce.teaching import Lesson, cut_student, fitted_student, listen, taught_step
-from gemel.train import (
-    CrossEncoderStep,
-    MixedExamples,
-    MixedObjective,
-    MultiTaskStep,
-    SentenceEncoderStep,
-    TrainConfig,
-    TrainResult,
-    build_objective,
-    train,
-)
+from gemel.reproduce.step_builder import StepBuilder
+from gemel.reproduce.teaching import Lesson, cut_student, listen
+from gemel.train import MixedExamples, TrainConfig, TrainResult, train
 from gemel.train.batches import Batches
 from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
-from gemel.train.objectives import Objective
-from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.steps import Step, set_cache_chunk
 
 TIMED_STEPS = 3
@@ -74,10 +61,19 @@ class Preview:
 class RecipeRunner:
     """Opens what a recipe names and runs it."""
 
-    def __init__(self, recipe: Recipe, *, data: str | Path | None = None, device: str | None = None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        *,
+        data: str | Path | None = None,
+        device: str | None = None,
+        tensorboard: str | Path | None = None,
+    ) -> None:
         self.recipe = recipe
+        self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
+        self._steps = StepBuilder(recipe, device)
         self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
 
     def run(
@@ -90,13 +86,13 @@ class RecipeRunner:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
         start = self._first_start(Path(output))
-        for number, stage in enumerate(self.recipe.stages, start=1):
+        for number in range(1, len(self.recipe.stages) + 1):
             is_last = number == len(self.recipe.stages)
             for seed in self.seeds if is_last else self.seeds[:1]:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 finished = _finished(place) if resume else None
-                result = finished or self._run_stage(stage, start, place, seed, resume)
+                result = finished or self._run_stage(number, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
         return runs
@@ -114,7 +110,7 @@ class RecipeRunner:
         if stage.teacher is not None and isinstance(examples, Examples):
             some = examples[: TIMED_STEPS * config.batch_size]  # it need not speak of all of them yet
         lesson = self._lesson(stage, some, place)
-        step = self._step(stage, start, lesson, place)
+        step = self._steps.build(stage, start, lesson, place)
         timed, whole = (
             plan_batches(each, step.objective, config.batch_size, config.seed)
             for each in (lesson.examples, examples)
@@ -144,30 +140,36 @@ class RecipeRunner:
             output = output / f"seed-{seed}"
         return output / f"stage-{number}" if len(self.recipe.stages) > 1 else output
 
-    def _run_stage(
-        self, stage: Stage, start: str | Path, place: Path, seed: int, resume: bool
-    ) -> TrainResult:
+    def _events(self, seed: int, number: int) -> str | None:
+        """The folder of a stage's own for TensorBoard, if there is to be any."""
+        if self.tensorboard is None:
+            return None
+        return str(Path(self.tensorboard) / self.recipe.name / self._place(Path(), seed, number))
+
+    def _run_stage(self, number: int, start: str | Path, place: Path, seed: int, resume: bool) -> TrainResult:
+        stage = self.recipe.stages[number - 1]
         lesson = self._lesson(stage, self._examples(stage), place)
         examples = lesson.examples
-        config = replace(stage.train, seed=seed)
+        config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self._step(stage, start, lesson, place)
+        step = self._steps.build(stage, start, lesson, place)
         validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
         metrics = MetricsFile(place / "metrics.jsonl").read()
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=self.recipe.model if stage is self.recipe.stages[0] else str(start),
+            base_model=self.recipe.model if number == 1 else str(start),
             objective=_told(stage, step),
             losses=step.objective.losses(),
             truncations=step.objective.truncations(),
             n_examples=len(examples),
             data=", ".join(task.data.path for task in stage.tasks),
-            settings=config.to_dict(),
+            settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
             labels=() if isinstance(examples, MixedExamples) else examples.label_names,
+            is_infersent=is_infersent_folder(result.model),
         )
         write_card(result.model, facts)
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
@@ -186,55 +188,6 @@ class RecipeRunner:
         if stage.teacher is None or isinstance(examples, MixedExamples):
             return Lesson(examples)
         return listen(stage.teacher, examples, place, self.device)
-
-    def _step(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
-        examples = lesson.examples
-        folder = resolve(start)
-        if isinstance(examples, MixedExamples):
-            return self._mixed_step(stage, folder, examples)
-        (task,) = stage.tasks
-        if self.recipe.kind == "cross-encoder":
-            model = self._cross_encoder(folder, examples)
-            return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
-        student = fitted_student(self._encoder_folder(folder), lesson, task.objective, place / "projected")
-        encoder = SentenceEncoder(student, device=self.device)
-        if lesson.targets is not None:
-            return taught_step(encoder, task.objective, lesson, task.objective_settings)
-        if task.objective in PRETRAINING:
-            return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
-        return SentenceEncoderStep(encoder, _objective(task, examples, encoder.dim), examples.label_names)
-
-    def _mixed_step(self, stage: Stage, folder: Path, examples: MixedExamples) -> MultiTaskStep:
-        if self.recipe.kind == "cross-encoder":
-            raise InvalidInput(
-                f"the recipe {self.recipe.name} mixes tasks for a cross-encoder; expected an encoder, "
-                "or a stage for each task"
-            )
-        encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
-        objective = MixedObjective(
-            {task.name: _objective(task, examples.parts[task.name], encoder.dim) for task in stage.tasks},
-            {task.name: task.weight for task in stage.tasks},
-            stage.scale_losses,
-        )
-        labels = {name: part.label_names for name, part in examples.parts.items()}
-        return MultiTaskStep(encoder, objective, labels)
-
-    def _encoder_folder(self, folder: Path) -> ModelFolder:
-        model = read_encoder_folder(folder)
-        changes: dict[str, Any] = {}
-        if self.recipe.pooling is not None:
-            changes["pooling"] = Pooling(self.recipe.pooling)
-        if self.recipe.max_tokens is not None:
-            changes["max_tokens"] = self.recipe.max_tokens
-        return model.with_spec(EncoderSpec(**{**vars(model.spec), **changes})) if changes else model
-
-    def _cross_encoder(self, folder: Path, examples: Examples) -> CrossEncoder:
-        labels = examples.label_names or ("score",)
-        try:
-            trained = read_reranker_folder(folder)
-        except InvalidModel:
-            return CrossEncoder.from_encoder(self._encoder_folder(folder), labels, device=self.device)
-        return CrossEncoder(trained, device=self.device)
 
     def _validator(self, examples: Examples) -> Callable[[Any], float]:
         if self.recipe.kind == "encoder":
@@ -255,17 +208,6 @@ class RecipeRunner:
 def spread(values: list[float]) -> tuple[float, float]:
     """The mean over seeds and the standard deviation of a sample."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-
-
-def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
-    return build_objective(
-        task.objective,
-        examples.kind,
-        dim=dim,
-        n_labels=len(examples.label_names),
-        cross_encoder=cross_encoder,
-        **task.objective_settings,
-    )
 
 
 def _told(stage: Stage, step: Step) -> str:

@@ -47,7 +47,8 @@ PUBLISHED: dict[str, StandIn] = {
 }
 _SPEED_LINES = ("SBERT-base, no smart batching", "SBERT-base, smart batching")  # named as SBERT-base
 NO_WEIGHTS = {
-    "InferSent (GloVe)": "its published weights are a pickle of its own program",
+    "InferSent (GloVe)": "its published weights are a pickle of its own program: train one with gemel train "
+    "recipes/infersent.toml, then --row 'InferSent (GloVe)=FOLDER'",
     "fastText average": "no word vectors were named: --row 'fastText average=glove-content:FILE.vec'",
 }
 _TO_TRAIN = "no trained model was named: train one, then --row '{}=FOLDER'"
@@ -104,11 +105,10 @@ def _is_taken(table: int, row: str) -> bool:
 
 def open_encoder(model: StandIn, compute: Mapping[str, Any]) -> Encoder:
     """The encoder of a stand-in; a baseline computes in its own way."""
-    from gemel.checkpoint.static import is_static_folder
-    from gemel.encoders import named_encoder
+    from gemel.encoders import folder_kind, named_encoder
     from gemel.loading import load_encoder, resolve
 
-    is_baseline = named_encoder(model.model) is not None or is_static_folder(resolve(model.model))
+    is_baseline = named_encoder(model.model) is not None or folder_kind(resolve(model.model)) is not None
     return load_encoder(model.model, pooling=model.pooling, **({} if is_baseline else compute))
 
 

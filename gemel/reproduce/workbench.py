@@ -22,12 +22,13 @@ from gemel.reproduce.stand_ins import CROSS_ENCODER, NOT_AT_HAND, Cast, StandIn,
 from gemel.similarity import pairwise
 
 if TYPE_CHECKING:  # torch is only imported where something is trained
+    from gemel.reproduce.ablation import AblationPlan
     from gemel.train import TrainConfig
 
 _TO_TRAIN = "no model to train was named: --row '{}=FOLDER' tunes it anew for each part, which takes hours"
 _NO_SVR = "a regression on features of its own, which is not built here"
 _NO_PAIRS = "cross-encoders are not trained in folds here"
-_ABLATION = "an ablation of many trainings: not run here"
+_ABLATION = "an ablation of many trainings: name the raw transformer to train with --train FOLDER (hours)"
 
 
 class Workbench:
@@ -42,6 +43,7 @@ class Workbench:
         notebook: Notebook | None = None,
         work: Path = Path("out"),
         training: TrainConfig | None = None,
+        ablation: AblationPlan | None = None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.cast = cast
@@ -51,6 +53,7 @@ class Workbench:
         self.work = work  # where models that a table needs are trained
         self.tell = tell
         self.training = training  # its settings; None means the paper's
+        self.ablation = ablation  # what table 6 trains; None means nothing
 
     def reproduce(self, number: int) -> Reproduction:
         """The table of this number; what is not at hand is said in its line, and no figure is made up."""
@@ -58,7 +61,7 @@ class Workbench:
             raise InvalidInput(f"the paper has no table {number}; expected 1 to {len(TABLES)}")
         table = TABLES[number]
         if number == 6:
-            return Reproduction(table, tuple(_missing(row, _ABLATION) for row in table.rows))
+            return self._ablation()
         if number == 7:
             return Reproduction(table, tuple(measure_speeds(self.cast, self.data, self.compute, self.tell)))
         measure = MEASURES[number]
@@ -81,6 +84,19 @@ class Workbench:
         assert gold is not None, "scored pairs have scores"
         first, second = (encoder.encode(column) for column in benchmark.pairs.columns.values())
         return pairwise(first, second), (5 * gold).astype(np.float32)
+
+    def _ablation(self) -> Reproduction:
+        """Table 6, if a model to train was named."""
+        if self.ablation is None:
+            return Reproduction(TABLES[6], tuple(_missing(row, _ABLATION) for row in TABLES[6].rows))
+        from gemel.reproduce.ablation import Ablation
+
+        try:
+            job = Ablation(self.ablation, data=self.data, work=self.work, tell=self.tell)
+        except (InvalidInput, *NOT_AT_HAND) as error:
+            return Reproduction(TABLES[6], tuple(_missing(row, str(error)) for row in TABLES[6].rows))
+        self.tell(f"table 6: {self.ablation.n_trainings} trainings in {job.place}, one after the other")
+        return job.run()
 
     def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
         try:

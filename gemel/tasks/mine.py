@@ -238,7 +238,7 @@ def _best_of_each(
     # A row finds itself, and its own text in the other corpus: one more is asked for, and that left out.
     wanted = k + 1 if sides.is_one or sides.skips_shared else k
 
-    nearest = _searcher(sides.right.vectors, measure)
+    nearest = searcher(sides.right.vectors, measure)
 
     def search() -> Iterator[Pairs]:
         n_rows = len(sides.left)
@@ -260,7 +260,7 @@ def _best_of_each(
     return search()
 
 
-def _searcher(vectors: Vectors, measure: str) -> Callable[[Vectors, int], Hits]:
+def searcher(vectors: Vectors, measure: str) -> Callable[[Vectors, int], Hits]:
     """The k nearest rows of each query; where rows are packed, they are so only once."""
     if measure in PACKED_MEASURES:
         return PackedRows(vectors, measure).search

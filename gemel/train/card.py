@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ class CardFacts:
     labels: Sequence[str] = ()
     losses: Sequence[str] = ()  # for the tags; the objective if it is left out
     truncations: Sequence[int] = ()  # dimensions that a Matryoshka objective has trained to stand alone
+    is_infersent: bool = False  # which no other program opens
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:
@@ -42,21 +44,23 @@ def _front_matter(facts: CardFacts) -> list[str]:
     kind = "cross-encoder" if facts.is_cross_encoder else "sentence-similarity"
     tags = ["sentence-transformers", kind, "feature-extraction", "text-embeddings-inference", "gemel"]
     losses = [f"loss:{name}" for name in facts.losses or [facts.objective]]
+    if facts.is_infersent:
+        tags = [kind, "feature-extraction", "infersent", "gemel"]
     return [
         "---",
-        "library_name: sentence-transformers",
+        f"library_name: {'gemel' if facts.is_infersent else 'sentence-transformers'}",
         f"pipeline_tag: {'text-ranking' if facts.is_cross_encoder else 'sentence-similarity'}",
         "tags:",
         *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", *losses]),
-        f"base_model: {json.dumps(facts.base_model)}",
+        *([f"base_model: {json.dumps(facts.base_model)}"] if _is_on_the_hub(facts.base_model) else []),
         "---",
     ]
 
 
 def _body(facts: CardFacts) -> list[str]:
-    lines = [f"# {facts.name}", "", "## Training", ""]
+    lines, base = [f"# {facts.name}", "", "## Training", ""], Path(facts.base_model)
     lines += [
-        f"- started from: `{facts.base_model}`",
+        f"- started from: `{facts.base_model if _is_on_the_hub(facts.base_model) else base.name}`",
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]
@@ -69,6 +73,11 @@ def _body(facts: CardFacts) -> list[str]:
         lines += ["", "## Scores", "", "| measure | value |", "|---|---|"]
         lines += [f"| {name} | {value:.4f} |" for name, value in facts.scores.items()]
     return [*lines, "", "## Use", "", "```python", *_usage(facts), "```"]
+
+
+def _is_on_the_hub(model: str) -> bool:
+    """Whether others find it by this name: a folder here is nobody else's, and hubs refuse its path."""
+    return re.fullmatch(r"(?:[\w.-]+/)?[\w.-]+", model) is not None and not Path(model).exists()
 
 
 def _usage(facts: CardFacts) -> list[str]:

@@ -31,6 +31,7 @@ class TrainConfig:
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
     lora: Lora | None = None  # train adapters, and leave the pretrained weights as they are
     seed: int = 42
+    tensorboard: str | None = None  # a folder for event files
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):

@@ -6,17 +6,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gemel.train.tensorboard import EventFiles
+
 
 class MetricsFile:
-    """Appends lines; forgets those that a resumed run will write again."""
+    """Appends lines; forgets those that a resumed run will write again. `events` are told the same."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, events: EventFiles | None = None) -> None:
+        self.path, self.events = path, events
 
     def add(self, **values: Any) -> None:
         """Write one line now."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(values) + "\n")
+        if self.events is not None:
+            self.events.add(**values)
 
     def read(self) -> list[dict[str, Any]]:
         """All lines so far; one that was cut off by a crash is left out."""
@@ -31,3 +35,10 @@ class MetricsFile:
         draft = self.path.with_suffix(".draft")
         draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         draft.replace(self.path)
+        if self.events is not None and kept:
+            self.events.forget_after(step)
+
+    def close(self) -> None:
+        """Let the event files go, if there are any."""
+        if self.events is not None:
+            self.events.close()

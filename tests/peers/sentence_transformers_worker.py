@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -66,7 +67,23 @@ def loss(job: dict) -> None:
     np.savez(job["output"], value=value.item(), gradients=[column.grad.numpy() for column in columns])
 
 
-JOBS = {"encode": encode, "save": save, "score": score, "loss": loss}
+def negatives(job: dict) -> None:
+    """Hard negatives of pairs, as tuples."""
+    from datasets import Dataset
+    from sentence_transformers.util import mine_hard_negatives
+
+    mined = mine_hard_negatives(
+        Dataset.from_dict({"anchor": job["anchors"], "positive": job["positives"]}),
+        SentenceTransformer(job["folder"], device="cpu"),
+        output_format="triplet",
+        verbose=False,
+        **job["options"],
+    )
+    triplets = [[row["anchor"], row["positive"], row["negative"]] for row in mined]
+    Path(job["output"]).write_text(json.dumps(triplets), encoding="utf-8")
+
+
+JOBS = {"encode": encode, "save": save, "score": score, "loss": loss, "negatives": negatives}
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # whatever the library prints is not an answer
 for line in sys.stdin:

@@ -20,10 +20,12 @@ from training_process import run
 
 from gemel import load_encoder
 from gemel.checkpoint import POOLING_MODES, EncoderSpec, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.data.examples import Examples
 from gemel.encoders import open_static, open_word_vectors
 from gemel.errors import UnknownWordsWarning
 from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.similarity import normalise
+from gemel.tasks.negatives import HardNegatives, NegativeRules
 from gemel.train.objectives import BatchHardTriplet, CoSent, InBatchContrastive, Objective, OnlineContrastive
 from gemel.train.static import StaticConfig, distil_static
 
@@ -253,3 +255,44 @@ def test_losses_and_their_gradients_are_the_same(peer: Peer, tmp_path: Path, nam
     for column, gradient in zip(columns, theirs["gradients"], strict=True):
         assert column.grad is not None
         np.testing.assert_allclose(column.grad.numpy() * factor, gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rules", "options"),
+    [
+        ({"relative_margin": None}, {}),
+        ({"relative_margin": 0.02}, {"relative_margin": 0.02}),
+        ({"relative_margin": None, "margin": 0.01}, {"absolute_margin": 0.01}),
+        (
+            {"relative_margin": None, "max_score": 0.96, "min_score": 0.9},
+            {"max_score": 0.96, "min_score": 0.9},
+        ),
+        ({"relative_margin": None, "skip_first": 4}, {"range_min": 4}),
+    ],
+)
+def test_hard_negatives_are_those_of_the_peer(
+    peer: Peer, tiny_bert: Path, tmp_path: Path, rules: dict[str, Any], options: dict[str, Any]
+) -> None:
+    texts = list(dict.fromkeys(sentences(260, seed=9, max_words=6)))
+    anchors, corpus = texts[:60], texts[60:]
+    positives = [f"{anchor} and" for anchor in anchors]
+    peer.do(
+        "negatives",
+        folder=str(tiny_bert),
+        anchors=anchors,
+        positives=positives,
+        options={"corpus": corpus, "num_negatives": 3, "range_max": 150, **options},
+        output=str(tmp_path / "negatives.json"),
+    )
+    expected = read_json(tmp_path / "negatives.json")
+    pairs = Examples("pairs", {"anchor": anchors, "positive": positives})
+    skipped = rules.get("skip_first", 0)
+    found = HardNegatives(
+        pairs,
+        SentenceEncoder(read_encoder_folder(tiny_bert), device="cpu"),
+        NegativeRules(n_negatives=3, n_candidates=150 - skipped, **rules),
+        corpus=corpus,
+    )
+    ours = [[pair.anchor, pair.positive, text] for pair in found for text in pair.negatives]
+    assert len(ours) > 30
+    assert sorted(ours) == sorted(expected)

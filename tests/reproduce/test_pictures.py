@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from reproduced import of_table_1, of_table_7
+from reproduced import of_table_1, of_table_6, of_table_7
 
 from gemel.drawing import Picture, label_points, new_figure, quiet_style
 from gemel.errors import InvalidInput, MissingExtra
@@ -33,8 +33,9 @@ every_picture = pytest.mark.parametrize(
         lambda: similarity_histograms(RAW, TUNED),
         lambda: reliability([RAW, TUNED]),
         lambda: ours_against_paper(of_table_1()),
+        lambda: ours_against_paper(of_table_6(), "STSb"),
     ],
-    ids=["quality against speed", "histograms", "reliability", "ours against the paper's"],
+    ids=["quality against speed", "histograms", "reliability", "ours against the paper's", "ablation"],
 )
 
 

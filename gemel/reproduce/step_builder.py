@@ -1,0 +1,128 @@
+"""What a stage of a recipe trains: the model that it starts from, and the objective on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.infersent import is_infersent_folder
+from gemel.data.examples import Examples
+from gemel.errors import InvalidInput, InvalidModel
+from gemel.loading import resolve
+from gemel.model import CrossEncoder, InferSent, SentenceEncoder
+from gemel.model.infersent import InferSentSettings, asks_for_new
+from gemel.reproduce.recipe import Recipe, Stage, Task
+from gemel.reproduce.teaching import Lesson, fitted_student, taught_step
+from gemel.train import (
+    CrossEncoderStep,
+    MixedExamples,
+    MixedObjective,
+    MultiTaskStep,
+    SentenceEncoderStep,
+    build_objective,
+)
+from gemel.train.objectives import Objective
+from gemel.train.pretraining import PRETRAINING, build_pretraining
+from gemel.train.steps import Step
+
+
+class StepBuilder:
+    """The steps of a recipe's stages."""
+
+    def __init__(self, recipe: Recipe, device: str | None = None) -> None:
+        self.recipe = recipe
+        self.device = device
+
+    def build(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
+        """The model of `start` with the stage's objective; what is made on the way goes under `place`."""
+        examples = lesson.examples
+        if isinstance(examples, MixedExamples):
+            return self._mixed(stage, resolve(start), examples)
+        (task,) = stage.tasks
+        if self.recipe.kind == "cross-encoder":
+            model = self._cross_encoder(resolve(start), examples)
+            return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
+        if asks_for_new(start) or is_infersent_folder(resolve(start)):
+            return self._infersent_step(stage, start, examples)
+        if self.recipe.infersent:
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} sizes an InferSent encoder and starts from {start}"
+            )
+        folder = self._encoder_folder(resolve(start))
+        student = fitted_student(folder, lesson, task.objective, place / "projected")
+        encoder = SentenceEncoder(student, device=self.device)
+        if lesson.targets is not None:
+            return taught_step(encoder, task.objective, lesson, task.objective_settings)
+        if task.objective in PRETRAINING:
+            return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
+        return SentenceEncoderStep(encoder, _objective(task, examples, encoder.dim), examples.label_names)
+
+    def _mixed(self, stage: Stage, folder: Path, examples: MixedExamples) -> MultiTaskStep:
+        if self.recipe.kind == "cross-encoder":
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} mixes tasks for a cross-encoder; expected an encoder, "
+                "or a stage for each task"
+            )
+        encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
+        objective = MixedObjective(
+            {task.name: _objective(task, examples.parts[task.name], encoder.dim) for task in stage.tasks},
+            {task.name: task.weight for task in stage.tasks},
+            stage.scale_losses,
+        )
+        labels = {name: part.label_names for name, part in examples.parts.items()}
+        return MultiTaskStep(encoder, objective, labels)
+
+    def _infersent_step(self, stage: Stage, start: str | Path, examples: Examples) -> SentenceEncoderStep:
+        recipe, (task,) = self.recipe, stage.tasks
+        if stage.teacher is not None or task.objective in PRETRAINING:
+            raise InvalidInput(
+                f"the recipe {recipe.name} trains an InferSent encoder with a teacher or by pre-training, "
+                "which transformers alone can have; give it examples and an objective"
+            )
+        if (recipe.pooling, recipe.max_tokens) not in ((None, None), (("max",), None)):
+            raise InvalidInput(
+                f"the recipe {recipe.name} has pooling or max_tokens, and an InferSent encoder takes the "
+                "maximum over all words; leave them out"
+            )
+        encoder = self._infersent(start, examples)
+        return SentenceEncoderStep(encoder, _objective(task, examples, encoder.dim), examples.label_names)
+
+    def _infersent(self, start: str | Path, examples: Examples) -> InferSent:
+        """The encoder of a folder, or a new one that knows the words of the examples."""
+        if not asks_for_new(start):
+            return InferSent.open(resolve(start), device=self.device)
+        texts = (text for column in examples.columns.values() for text in column)
+        try:
+            settings = InferSentSettings(**self.recipe.infersent)
+        except TypeError as error:
+            raise InvalidInput(f"infersent of the recipe {self.recipe.name}: {error}") from None
+        return InferSent.new(str(start), texts, settings, device=self.device)
+
+    def _encoder_folder(self, folder: Path) -> ModelFolder:
+        model = read_encoder_folder(folder)
+        changes: dict[str, Any] = {}
+        if self.recipe.pooling is not None:
+            changes["pooling"] = Pooling(self.recipe.pooling)
+        if self.recipe.max_tokens is not None:
+            changes["max_tokens"] = self.recipe.max_tokens
+        return model.with_spec(EncoderSpec(**{**vars(model.spec), **changes})) if changes else model
+
+    def _cross_encoder(self, folder: Path, examples: Examples) -> CrossEncoder:
+        labels = examples.label_names or ("score",)
+        try:
+            trained = read_reranker_folder(folder)
+        except InvalidModel:
+            return CrossEncoder.from_encoder(self._encoder_folder(folder), labels, device=self.device)
+        return CrossEncoder(trained, device=self.device)
+
+
+def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
+    return build_objective(
+        task.objective,
+        examples.kind,
+        dim=dim,
+        n_labels=len(examples.label_names),
+        cross_encoder=cross_encoder,
+        **task.objective_settings,
+    )
