@@ -69,6 +69,17 @@ def test_a_loss_is_weighted_and_divided_by_that_of_guessing() -> None:
     assert plain([u, v], classes, "nli").item() == softmax([u, v], classes).item()
 
 
+def test_tasks_share_the_lengths_that_all_of_them_have_trained() -> None:
+    objectives = {
+        name: build_objective(None, kind, dim=8, n_labels=3, matryoshka={"dimensions": dimensions})
+        for name, kind, dimensions in (("a", "scored pairs", [8, 4, 2]), ("b", "classified pairs", [2, 8]))
+    }
+    mixed = MixedObjective(objectives)
+    assert mixed.truncations() == (8, 2)
+    assert mixed.losses() == ("Matryoshka", "CosineRegression", "Softmax")
+    assert mixed.describe().startswith("a: CosineRegression at 8, 4, 2 dimensions; b: Softmax at 2, 8")
+
+
 def test_every_trainable_part_of_every_task_moves(tiny_bert: Path, tmp_path: Path) -> None:
     step = step_of(tiny_bert)
     before = {name: value.detach().clone() for name, value in step.named_parameters()}
