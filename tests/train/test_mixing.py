@@ -92,7 +92,7 @@ def test_every_trainable_part_of_every_task_moves(tiny_bert: Path, tmp_path: Pat
 class _Stopped(MultiTaskStep):
     """Someone presses Ctrl-C in the middle of a step."""
 
-    stop_at = 9
+    stop_at = 10
     n_batches = 0
 
     def loss(self, examples: MixedExamples, rows: np.ndarray) -> tuple[torch.Tensor, int]:
@@ -116,11 +116,10 @@ def test_an_interrupted_run_of_several_tasks_ends_in_the_same_bits(
     train(step, mixed(mixing), tmp_path / "broken", config, resume=True, show_progress=False)
     for file in ("model/model.safetensors", "last/weights.safetensors", "last/optimiser.safetensors"):
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes()
-    losses = [
-        [line["loss"] for line in MetricsFile(tmp_path / run / "metrics.jsonl").read()]
-        for run in ("whole", "broken")
-    ]
-    assert losses[0] == losses[1]
+    whole, broken = (MetricsFile(tmp_path / run / "metrics.jsonl").read() for run in ("whole", "broken"))
+    assert [line["loss"] for line in whole] == [line["loss"] for line in broken]
+    assert [line["loss_by_task"] for line in whole] == [line["loss_by_task"] for line in broken]
+    assert set().union(*(line["loss_by_task"] for line in whole)) == set(TASKS)
 
 
 def test_the_heads_of_all_tasks_are_saved_and_usable(tiny_bert: Path, tmp_path: Path) -> None:
