@@ -64,12 +64,17 @@ def command(recipe: str | None, **choices: Any) -> None:
     if choices["model"]:
         chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
     runner = RecipeRunner(chosen, data=choices["data"], device=choices["device"])
+    leads = runner.team.is_leader
     if choices["dry_run"]:
         for number, preview in enumerate(runner.preview(), start=1):
-            _show_preview(chosen, number, preview)
+            if leads:
+                _show_preview(chosen, number, preview)
         return
     output = Path(choices["output"] or Path("out") / chosen.name)
-    runs = runner.run(output, resume=choices["resume"], on_stage=lambda line: click.echo(line, err=True))
+    tell = (lambda line: click.echo(line, err=True)) if leads else (lambda line: None)
+    runs = runner.run(output, resume=choices["resume"], on_stage=tell)
+    if not leads:
+        return
     for run in runs:
         click.echo(json.dumps(_result_line(run)))
     _show_spread(runner, runs)

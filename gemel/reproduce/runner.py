@@ -25,7 +25,14 @@ from gemel.evaluate.sts import validate_on_sts
 from gemel.loading import resolve
 from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.reproduce.recipe import DataSource, Recipe, Stage
-from gemel.train import CrossEncoderStep, SentenceEncoderStep, TrainResult, build_objective, train
+from gemel.train import (
+    CrossEncoderStep,
+    SentenceEncoderStep,
+    TrainResult,
+    build_objective,
+    join_team,
+    train,
+)
 from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
@@ -59,6 +66,7 @@ class RecipeRunner:
 
     def __init__(self, recipe: Recipe, *, data: str | Path | None = None, device: str | None = None) -> None:
         self.recipe = recipe
+        self.team = join_team()  # before a model is opened: each process has a device of its own
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
         self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
@@ -78,7 +86,7 @@ class RecipeRunner:
             for seed in self.seeds if is_last else self.seeds[:1]:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
-                finished = _finished(place) if resume else None
+                finished = self._finished(place) if resume else None
                 result = finished or self._run_stage(stage, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
@@ -107,6 +115,9 @@ class RecipeRunner:
             path = self.data / path
         return read_examples(path, **source.options)
 
+    def _finished(self, place: Path) -> TrainResult | None:
+        return self.team.from_leader(lambda: _finished(place))
+
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
@@ -121,6 +132,8 @@ class RecipeRunner:
         step = self._step(stage, start, examples)
         validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
+        if not self.team.is_leader:
+            return result
         metrics = MetricsFile(place / "metrics.jsonl").read()
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(

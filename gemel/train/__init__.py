@@ -2,6 +2,7 @@
 
 from gemel.train.config import TrainConfig
 from gemel.train.objectives import OBJECTIVES, build_objective
+from gemel.train.parallel import Team, join_team
 from gemel.train.steps import CrossEncoderStep, SentenceEncoderStep
 from gemel.train.trainer import TrainResult, train
 
@@ -9,8 +10,10 @@ __all__ = [
     "OBJECTIVES",
     "CrossEncoderStep",
     "SentenceEncoderStep",
+    "Team",
     "TrainConfig",
     "TrainResult",
     "build_objective",
+    "join_team",
     "train",
 ]
