@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from gemel.reproduce.recipe import Recipe
     from gemel.reproduce.runner import Preview, RecipeRunner, StageRun
 
-SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes", "evaluate_every", "seed")
+SETTINGS = (
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "max_steps",
+    "max_minutes",
+    "evaluate_every",
+    "seed",
+    "bf16",
+)
 
 
 @click.command("train")
@@ -37,6 +47,11 @@ SETTINGS = ("epochs", "batch_size", "learning_rate", "max_steps", "max_minutes",
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
 @click.option("--seed", type=int, help="[default: 42]")
+@click.option(
+    "--bf16",
+    type=click.Choice(["auto", "on", "off"]),
+    help="Forward passes in bfloat16; auto where a trial finds it right and faster.  [default: off]",
+)
 @click.option("--skip-bad-rows", is_flag=True, help="Leave malformed rows out and count them.")
 @click.option("-o", "--output", metavar="FOLDER", help="Where everything goes.  [default: out/RECIPE]")
 @click.option(
@@ -56,13 +71,17 @@ def command(recipe: str | None, **choices: Any) -> None:
       gemel train recipes/nli_contrastive.toml --data data --model my-bert
       gemel train -m my-bert --examples pairs.tsv -o out/mine --epochs 4
       gemel train recipes/stsb_regression.toml --dry-run
+      torchrun --nproc-per-node 2 -m gemel train recipes/nli_contrastive.toml
     """
     from gemel.reproduce.recipe import read_recipe
     from gemel.reproduce.runner import RecipeRunner
 
     chosen = read_recipe(recipe) if recipe else _recipe_of_flags(choices)
     if choices["model"]:
-        chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
+        chosen = replace(chosen, model=choices["model"])
+    if choices["bf16"]:  # a matter of the machine, not of the recipe
+        stages = [replace(stage, train=replace(stage.train, bf16=choices["bf16"])) for stage in chosen.stages]
+        chosen = replace(chosen, stages=tuple(stages))
     runner = RecipeRunner(chosen, data=choices["data"], device=choices["device"])
     leads = runner.team.is_leader
     if choices["dry_run"]:

@@ -80,6 +80,15 @@ class Team:
             processes.broadcast_object_list([given, None], src=0)
         return given
 
+    def all_say(self, claim: bool) -> bool:
+        """Whether the claim holds in every process."""
+        if self.size == 1:
+            return claim
+        said: list[Any] = [None] * self.size
+        with _told_of_losses():
+            processes.all_gather_object(said, claim)
+        return all(said)
+
     def average(self, parameters: Sequence[nn.Parameter], numbers: Sequence[float]) -> list[float]:
         """Put the mean gradient of all processes into every process; gives the means of the numbers.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
 from gemel.progress import progress_bar
+from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
 from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import Objective
@@ -92,6 +94,9 @@ class _Run:
     def begin(self, resume: bool) -> None:
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, _module(self.step), self.trained, self.optimiser)
+        if self.state.uses_bfloat16 is None:
+            device = next(iter(self.trained.values())).device
+            self.state.uses_bfloat16 = self.team.all_say(decide(self.config.bf16, device))
 
     def _first_state(self, resume: bool) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
@@ -211,7 +216,8 @@ class _Run:
         self.state.unlogged = []
 
     def _loss(self, rows: npt.NDArray[np.int64]) -> tuple[Tensor, int]:
-        return self.step.loss(self.examples, rows)
+        with forward_in_bfloat16(self.step.model) if self.state.uses_bfloat16 else nullcontext():
+            return self.step.loss(self.examples, rows)
 
     def _save_model(self) -> None:
         self.team.from_leader(lambda: self.step.save(self.output / "model"))
