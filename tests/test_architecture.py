@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluate": {"data", "tasks", "index"},
     "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder"},
     "serve": {"checkpoint", "data", "index", "loading", "pair_scorer", "tasks", "text_encoder", "tokens"},
+    "scale": {"data", "loading", "tasks", "text_encoder"},
     "client": set(),
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},
 }
