@@ -1,6 +1,9 @@
 """More than one machine: files into partitioned vectors, pairs and duplicates of blocks, here or on Ray."""
 
+from gemel.scale.duplicates import dedupe
 from gemel.scale.encode import EncodedFiles, EncodingSettings, encode_files
+from gemel.scale.pairs import mine
+from gemel.scale.parts import open_parts
 from gemel.scale.runners import LocalRunner, RayRunner, Runner
 
 __all__ = [
@@ -9,5 +12,8 @@ __all__ = [
     "LocalRunner",
     "RayRunner",
     "Runner",
+    "dedupe",
     "encode_files",
+    "mine",
+    "open_parts",
 ]

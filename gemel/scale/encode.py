@@ -95,6 +95,7 @@ def encode_files(
         max_tokens = max(max_tokens, part.max_tokens)
         if on_progress is not None:
             on_progress(n_done, manifest.rows)
+    folder.sweep()
     manifest.write(folder, is_complete=True)
     if n_truncated:
         warnings.warn(TruncationWarning(n_truncated, n_done - n_resumed, max_tokens), stacklevel=2)

@@ -14,6 +14,7 @@ from typing import IO, Any
 from gemel.errors import InvalidInput, MissingExtra, WriteFailed
 
 MARKS = "*?["  # of a pattern
+DRAFT = ".draft"
 
 
 def _fsspec() -> Any:
@@ -114,6 +115,13 @@ class Folder:
             if entry["type"] == "file"
         }
 
+    def sweep(self) -> None:
+        """Remove the drafts that machines have left which were lost while they wrote."""
+        filesystem, path = self._place
+        for name in self.files():
+            if name.endswith(DRAFT):
+                filesystem.rm_file(f"{path}/{name}")
+
     def read(self, name: str) -> bytes:
         """All bytes of a file."""
         filesystem, path = self._place
@@ -131,7 +139,7 @@ class Folder:
     def write(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         """Write a file under another name and move it into place; who comes second replaces it."""
         filesystem, path = self._place
-        draft = f"{path}/.{name}.{uuid.uuid4().hex}.draft"
+        draft = f"{path}/.{name}.{uuid.uuid4().hex}{DRAFT}"
         with _told(f"{self.url}/{name}", "write"):
             try:
                 with filesystem.open(draft, "wb") as file:
