@@ -4,7 +4,7 @@ from gemel.scale.duplicates import dedupe
 from gemel.scale.encode import EncodedFiles, EncodingSettings, encode_files
 from gemel.scale.pairs import mine
 from gemel.scale.parts import open_parts
-from gemel.scale.runners import LocalRunner, RayRunner, Runner
+from gemel.scale.runners import LocalRunner, RayRunner, Runner, make_runner
 
 __all__ = [
     "EncodedFiles",
@@ -14,6 +14,7 @@ __all__ = [
     "Runner",
     "dedupe",
     "encode_files",
+    "make_runner",
     "mine",
     "open_parts",
 ]

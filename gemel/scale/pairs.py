@@ -53,18 +53,22 @@ def mine(
     block_rows: int = BLOCK_ROWS,
     on_progress: OnProgress | None = None,
 ) -> Iterator[Pairs]:
-    """The `n_pairs` most similar pairs, best first, or all that score `at_least` that, by index.
+    """The `n_pairs` most similar pairs, best first, of those that score `at_least` that; or all of these, by
+    index.
 
     Within the vectors, or of their rows with those of the others; what `gemel.mine` gives for the same.
     """
-    if (n_pairs is None) == (at_least is None):
-        raise InvalidInput("expected one choice of pairs: give n_pairs, or at_least")
+    if n_pairs is None and at_least is None:
+        raise InvalidInput("expected a choice of pairs: give n_pairs, or at_least, or both")
     if block_rows < 1 or (n_pairs is not None and n_pairs < 1):
         raise InvalidInput(f"n_pairs is {n_pairs} and block_rows {block_rows}; expected at least 1 of each")
     floor = None if at_least is None else checked_threshold(at_least, measure)
     tiles = _Tiles(runner or LocalRunner(), measure, block_rows, on_progress)
     tiles.cut(vectors, others)
-    return tiles.above(floor) if floor is not None else tiles.best(n_pairs or 1)
+    if n_pairs is not None:
+        return tiles.best(n_pairs, floor)
+    assert floor is not None
+    return tiles.above(floor)
 
 
 class _Tiles:
@@ -91,12 +95,12 @@ class _Tiles:
                 yield _sorted(waiting.pop(next_row), by_score=False)
                 next_row += 1
 
-    def best(self, n_pairs: int) -> Iterator[Pairs]:
+    def best(self, n_pairs: int, at_least: float | None) -> Iterator[Pairs]:
         """The best pairs; what one tile has found raises the floor for those that are sent after it."""
         best = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
 
         def floor() -> float | None:
-            return float(best.scores[-1]) if len(best) == n_pairs else None
+            return float(best.scores[-1]) if len(best) == n_pairs else at_least
 
         for _, pairs in self._run(partial(_best, self._measure, n_pairs), floor):
             best = _sorted([best, pairs], by_score=True, limit=n_pairs)
