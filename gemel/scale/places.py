@@ -64,7 +64,7 @@ def matching(patterns: str | Sequence[str]) -> list[str]:
             files = [filesystem.unstrip_protocol(name) if "://" in pattern else name for name in names]
         if not files:
             raise InvalidInput(f"no file is named {without_secrets(pattern)}; expected at least one input")
-        found.update(dict.fromkeys(files))
+        found.update(dict.fromkeys(map(absolute, files)))  # a file that two patterns name is read once
     if not found:
         raise InvalidInput("no input was given; expected a file or more")
     return list(found)

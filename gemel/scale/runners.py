@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST_THREADS = 8  # of a worker, unless told: more workers with fewer threads wait less for each other
+KNOCK_SECONDS = 10
 ATTEMPTS = 10  # at a piece of work whose machine is lost
 WAITING = 2  # pieces of work for each worker, so that none waits for the next one to be sent
 
@@ -64,13 +67,15 @@ class RayRunner:
             raise InvalidInput(f"threads is {threads}; expected at least 1")
         self._ray = _import_ray()
         if not self._ray.is_initialized():
+            address = address or os.environ.get("RAY_ADDRESS")
             try:
+                _knock(address)
                 self._ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-            except (ConnectionError, ValueError, RuntimeError) as error:
+            except (OSError, ValueError, RuntimeError) as error:
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0]
                 raise ProcessLost(
-                    f"no Ray cluster answers at {address or 'the address of RAY_ADDRESS'} ({reason}); start "
-                    "one with `ray start --head`, or name its address"
+                    f"no Ray cluster answers at {address or 'this machine'} ({reason}); start one with "
+                    "`ray start --head`, or name the address of its head"
                 ) from None
         self._threads = threads or self._default_threads()
 
@@ -128,6 +133,13 @@ def make_runner(name: str, *, address: str | None = None, threads: int | None = 
     if name == "ray":
         return RayRunner(address, threads=threads)
     raise InvalidInput(f"the runner {name!r} is unknown; choose local or ray")
+
+
+def _knock(address: str | None) -> None:
+    """Raise at once where nobody listens: Ray would try again for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
 
 
 def _do(work: Callable[[Item], Result], item: Item) -> Result:
