@@ -10,6 +10,7 @@ GemelError
 ├── Damaged         (OSError)            what is on the disk is not what was written there
 ├── Busy            (TimeoutError)       another process is at it, and did not end in time
 ├── Overloaded      (RuntimeError)       more work than the limits allow; try again later
+├── ProcessLost     (ConnectionError)    another process or machine of the same work is gone
 └── ServerError     (ConnectionError)    a server could not be reached, or has refused or failed
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
@@ -64,6 +65,10 @@ class Busy(GemelError, TimeoutError):
 
 class Overloaded(GemelError, RuntimeError):
     """More work than the limits allow; try again later."""
+
+
+class ProcessLost(GemelError, ConnectionError):
+    """Another process or machine of the same work is gone."""
 
 
 class ServerError(GemelError, ConnectionError):

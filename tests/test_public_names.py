@@ -27,7 +27,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_every_error_is_a_gemel_error_and_a_built_in() -> None:
     errors = [value for value in vars(gemel.errors).values() if isinstance(value, type)]
     raised = [error for error in errors if issubclass(error, gemel.GemelError)][1:]
-    assert len(raised) == 10
+    assert len(raised) == 11
     for error in raised:
         assert any(issubclass(error, kind) for kind in (ValueError, ImportError, OSError, RuntimeError))
 

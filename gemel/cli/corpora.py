@@ -18,6 +18,7 @@ from gemel.progress import progress_of
 if TYPE_CHECKING:
     from gemel.contracts import Encoder, Reranker
     from gemel.data.texts import TextSource
+    from gemel.scale import Runner
     from gemel.tasks.calibrate import Calibration
     from gemel.tasks.corpus import Corpus
     from gemel.tasks.prefilter import PrefilteredPairs
@@ -155,6 +156,26 @@ def check_prefilter(choices: Mapping[str, Any], **unfit: bool) -> None:
             raise click.UsageError(
                 f"--prefilter finds all pairs above a threshold, and {name} does not go with it"
             )
+
+
+def check_runner(choices: Mapping[str, Any], **unfit: bool) -> None:
+    """Refuse what only this machine does: options by name, and whether they were given."""
+    if choices["runner"] == "local":
+        if choices["ray_address"] is not None:
+            raise click.UsageError("--ray-address goes with --runner ray")
+        return
+    for name, is_given in unfit.items():
+        if is_given:
+            raise click.UsageError(
+                f"--runner {choices['runner']} compares all pairs, and {name} does not go with it"
+            )
+
+
+def make_runner(choices: Mapping[str, Any]) -> Runner:
+    """Who does the work that the options ask for."""
+    from gemel.scale import make_runner as make
+
+    return make(choices["runner"], address=choices["ray_address"], threads=choices["threads"])
 
 
 def quick_model(choices: Mapping[str, Any]) -> Encoder:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gemel.cli import corpora
+from gemel.cli import corpora, options
 
 if TYPE_CHECKING:
     from gemel.data.texts import TextSource
@@ -55,6 +55,7 @@ DEFAULT_THRESHOLD = 0.9
 @corpora.plot
 @corpora.reading
 @corpora.overwrite
+@options.runner
 def command(source: str, output: str | None, dropped: str | None, **choices: Any) -> None:
     """Keep one text of each group of duplicates, with all the columns of its row.
 
@@ -116,6 +117,9 @@ def _check(texts: TextSource, output: str | None, dropped: str | None, choices: 
         raise click.UsageError("--threshold and --calibration were given; expected one of them")
     if choices["threshold"] is not None:
         checked_threshold(choices["threshold"])
+    corpora.check_runner(
+        choices, **{name: choices[name[2:]] is not None for name in ("--rerank", "--prefilter")}
+    )
     corpora.check_prefilter(
         choices, **{"--vectors": choices["vectors"] is not None, "--plot": choices["plot"] is not None}
     )
@@ -133,15 +137,18 @@ def _threshold(choices: Mapping[str, Any], calibration: Calibration | None) -> f
 
 
 def _search(corpus: Corpus, threshold: float, reranker: Any, choices: Mapping[str, Any]) -> Duplicates:
+    from gemel import scale
     from gemel.tasks.dedupe import dedupe
 
+    grouping = {name: choices[name] for name in ("keep", "grouping", "normalise")}
     with corpora.counting_rows("compare", len(corpus)) as tell:
+        if choices["runner"] != "local":
+            runner = corpora.make_runner(choices)
+            return scale.dedupe(corpus, threshold=threshold, **grouping, runner=runner, on_progress=tell)
         return dedupe(
             corpus,
             threshold=threshold,
-            keep=choices["keep"],
-            grouping=choices["grouping"],
-            normalise=choices["normalise"],
+            **grouping,
             reranker=reranker,
             rerank_at_least=choices["rerank_at_least"],
             on_progress=tell,

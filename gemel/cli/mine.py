@@ -42,6 +42,7 @@ DEFAULT_PAIRS = 100
 @corpora.reading
 @click.option("--other-vectors", metavar="FILE", help="The vectors of OTHER.")
 @corpora.overwrite
+@options.runner
 def command(source: str, other: str | None, output: str | None, **choices: Any) -> None:
     """Find the most similar pairs of texts in INPUT, or of INPUT with OTHER.
 
@@ -55,6 +56,7 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
       gemel mine new.csv known.csv --column title -k 3 -o nearest.jsonl
       gemel mine questions.txt --calibration calibration.json --rerank my-cross-encoder
       gemel mine million.txt --at-least 0.9 --prefilter my-static-table -o pairs.parquet
+      gemel mine corpus.parquet --vectors vectors/ --at-least 0.9 --runner ray -o pairs.parquet
     """
     _check(source, other, output, choices)
     has_vectors = choices["vectors"] is not None and (other is None or choices["other_vectors"] is not None)
@@ -110,6 +112,11 @@ def _check(source: str, other: str | None, output: str | None, choices: Mapping[
     )
     if choices["prefilter"] and choices["at_least"] is None and choices["calibration"] is None:
         raise click.UsageError("--prefilter needs a threshold; give --at-least T or --calibration FILE")
+    corpora.check_runner(
+        choices,
+        **{"-k": choices["k"] is not None, "--skip-identical": choices["skip_identical"]},
+        **{"--prefilter": choices["prefilter"] is not None},
+    )
     if choices["other_vectors"] is not None and other is None:
         raise click.UsageError("--other-vectors goes with OTHER")
     if source == other == "-":
@@ -136,6 +143,18 @@ def _blocks(
     n_pairs = choices["n_pairs"]
     if n_pairs is None and choices["k"] is None and threshold is None:
         n_pairs = DEFAULT_PAIRS
+    if choices["runner"] != "local":
+        from gemel import scale
+
+        return scale.mine(
+            corpus.vectors,
+            None if others is None else others.vectors,
+            n_pairs=n_pairs,
+            at_least=threshold,
+            measure=choices["measure"],
+            runner=corpora.make_runner(choices),
+            on_progress=tell,
+        )
     return mine(
         corpus,
         others,

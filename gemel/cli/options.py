@@ -53,9 +53,28 @@ on_truncate = click.option(
     help="What happens to texts that are longer than the model reads; chunk reads them in windows.",
 )
 
+_runner = click.option(
+    "--runner",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Who does the work: this machine, or a Ray cluster.",
+)
+_ray_address = click.option(
+    "--ray-address",
+    metavar="ADDRESS",
+    default=None,
+    help="The head of the cluster, such as 10.0.0.1:6379.  [default: $RAY_ADDRESS, or one started here]",
+)
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def compute(command: Command) -> Command:
     """Where and how to compute: `device`, `precision` and `threads`, as `load_encoder` takes them."""
     return device(_precision(_threads(command)))
+
+
+def runner(command: Command) -> Command:
+    """Who does the work: `runner` and `ray_address`, as `gemel.scale.make_runner` takes them."""
+    return _runner(_ray_address(command))

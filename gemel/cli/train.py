@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     *("epochs", "batch_size", "cache_chunk", "learning_rate", "max_steps", "max_minutes"),
-    *("evaluate_every", "seed"),
+    *("evaluate_every", "seed", "bf16"),
 )
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
@@ -64,6 +64,11 @@ OBJECTIVE_NAMES = (
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
 @click.option("--seed", type=int, help="[default: 42]")
+@click.option(
+    "--bf16",
+    type=click.Choice(["auto", "on", "off"]),
+    help="Forward passes in bfloat16; auto where a trial finds it right and faster.  [default: off]",
+)
 @click.option("--skip-bad-rows", is_flag=True, help="Leave malformed rows out and count them.")
 @click.option("-o", "--output", metavar="FOLDER", help="Where everything goes.  [default: out/RECIPE]")
 @click.option(
@@ -89,22 +94,28 @@ def command(recipe: str | None, **choices: Any) -> None:
       gemel train -m my-bert --examples pairs.tsv --set symmetric=true --set margin=0.3
       gemel train -m my-bert --examples pairs.tsv --teacher my-cross-encoder
       gemel train recipes/stsb_regression.toml --dry-run
+      torchrun --nproc-per-node 2 -m gemel train recipes/nli_contrastive.toml
     """
     from gemel.reproduce.recipe import read_recipe
     from gemel.reproduce.runner import RecipeRunner
 
     chosen = _overridden(read_recipe(recipe), choices) if recipe else _recipe_of_flags(choices)
     if choices["model"]:
-        chosen = type(chosen)(**{**vars(chosen), "model": choices["model"]})
+        chosen = replace(chosen, model=choices["model"])
     runner = RecipeRunner(
         chosen, data=choices["data"], device=choices["device"], tensorboard=choices["tensorboard"]
     )
+    leads = runner.team.is_leader
     if choices["dry_run"]:
         for number, preview in enumerate(runner.preview(), start=1):
-            _show_preview(chosen, number, preview)
+            if leads:
+                _show_preview(chosen, number, preview)
         return
     output = Path(choices["output"] or Path("out") / chosen.name)
-    runs = runner.run(output, resume=choices["resume"], on_stage=lambda line: click.echo(line, err=True))
+    tell = (lambda line: click.echo(line, err=True)) if leads else (lambda line: None)
+    runs = runner.run(output, resume=choices["resume"], on_stage=tell)
+    if not leads:
+        return
     for run in runs:
         click.echo(json.dumps(_result_line(run)))
     _show_spread(runner, runs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import zipfile
@@ -17,7 +18,7 @@ from gemel.contracts import Vectors
 from gemel.data.texts import Id
 from gemel.errors import InvalidInput, MissingExtra
 
-_EXPECTED = "expected a whole .npy, .npz or .parquet file as gemel encode writes it"
+_EXPECTED = "expected a whole .npy, .npz or .parquet file, or a folder of parts, as gemel encode writes it"
 _BATCH_ROWS = 4_096
 # A member of a zip file begins with 30 bytes, of which the last four say how long its name and extras are.
 _MEMBER_HEADER_BYTES = 30
@@ -32,8 +33,10 @@ class StoredVectors:
 
 
 def open_vectors(path: str | os.PathLike[str]) -> StoredVectors:
-    """The vectors of a .npy, .npz or .parquet file."""
+    """The vectors of a .npy, .npz or .parquet file, or of a folder of parts."""
     file = Path(path)
+    if file.is_dir():
+        return _read_parts(file)
     read = {".npy": _open_npy, ".npz": _open_npz, ".parquet": _read_parquet}.get(file.suffix.lower())
     if read is None:
         raise InvalidInput(f"{file} has an unknown suffix; {_EXPECTED}")
@@ -94,6 +97,24 @@ def _read_parquet(file: Path) -> StoredVectors:
             ids += batch.column("id").to_pylist()
     except (pyarrow.ArrowException, AttributeError) as error:
         raise ValueError(str(error)) from error
+    return StoredVectors(vectors, ids)
+
+
+def _read_parts(folder: Path) -> StoredVectors:
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        is_complete, n_rows, dim = manifest["is_complete"], manifest["rows"], manifest["dim"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"{folder} is no folder of vectors ({error}); {_EXPECTED}") from None
+    if not is_complete:
+        raise InvalidInput(f"{folder} is not complete; give the command again that has begun it")
+    vectors, ids = np.empty((n_rows, dim), np.float32), list[Id]()
+    for file in sorted(folder.glob("part-*.parquet")):
+        part = open_vectors(file)
+        vectors[len(ids) : len(ids) + len(part.vectors)] = part.vectors
+        ids += part.ids or []
+    if len(ids) != n_rows:
+        raise InvalidInput(f"{folder} has {len(ids):,} rows; expected {n_rows:,} by its manifest.json")
     return StoredVectors(vectors, ids)
 
 

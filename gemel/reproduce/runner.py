@@ -27,7 +27,7 @@ from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
 from gemel.reproduce.step_builder import StepBuilder
 from gemel.reproduce.teaching import Lesson, cut_student, listen
-from gemel.train import MixedExamples, TrainConfig, TrainResult, train
+from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
 from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
@@ -71,6 +71,7 @@ class RecipeRunner:
     ) -> None:
         self.recipe = recipe
         self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
+        self.team = join_team()  # before a model is opened: each process has a device of its own
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
         self._steps = StepBuilder(recipe, device)
@@ -85,13 +86,13 @@ class RecipeRunner:
     ) -> list[StageRun]:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
-        start = self._first_start(Path(output))
+        start = self.team.leader_first(lambda: self._first_start(Path(output)))
         for number in range(1, len(self.recipe.stages) + 1):
             is_last = number == len(self.recipe.stages)
             for seed in self.seeds if is_last else self.seeds[:1]:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
-                finished = _finished(place) if resume else None
+                finished = self._finished(place) if resume else None
                 result = finished or self._run_stage(number, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
@@ -135,6 +136,9 @@ class RecipeRunner:
             return self.read(stage.tasks[0].data)
         return MixedExamples({task.name: self.read(task.data) for task in stage.tasks}, stage.mixing)
 
+    def _finished(self, place: Path) -> TrainResult | None:
+        return self.team.from_leader(lambda: _finished(place))
+
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
@@ -148,13 +152,15 @@ class RecipeRunner:
 
     def _run_stage(self, number: int, start: str | Path, place: Path, seed: int, resume: bool) -> TrainResult:
         stage = self.recipe.stages[number - 1]
-        lesson = self._lesson(stage, self._examples(stage), place)
+        lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self._steps.build(stage, start, lesson, place)
+        step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, place))
         validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
+        if not self.team.is_leader:
+            return result
         metrics = MetricsFile(place / "metrics.jsonl").read()
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(

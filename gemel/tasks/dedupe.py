@@ -7,7 +7,7 @@ more, but the ends of a chain may have little in common, which is why it is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -85,6 +85,15 @@ def dedupe(
     word on similar ones: only pairs that it scores at least `rerank_at_least` are duplicates.
     """
     threshold = checked_threshold(threshold)
+    confirm = _confirmation(corpus, reranker, rerank_at_least)
+    search = DuplicateSearch(corpus, threshold, confirm, on_progress)
+    return group_duplicates(corpus, search, keep, grouping, normalise)
+
+
+def group_duplicates(
+    corpus: Corpus, search: DuplicateSearch, keep: Keep, grouping: Grouping, normalise: bool
+) -> Duplicates:
+    """Which rows are duplicates of which, by a search that says which pairs are."""
     for name, value, known in (("keep", keep, get_args(Keep)), ("grouping", grouping, get_args(Grouping))):
         if value not in known:
             raise InvalidInput(f"{name} is {value!r}; expected one of {', '.join(known)}")
@@ -93,7 +102,6 @@ def dedupe(
         order = np.argsort([-len(text) for text in corpus.texts], kind="stable")
     repeated = _repeated(corpus.texts, order, normalise)
     distinct = order[repeated[order] == order]
-    search = _Search(corpus, threshold, _confirmation(corpus, reranker, rerank_at_least), on_progress)
     if keep == "best-connected":
         search.n_steps = 2 if grouping == "star" else 1
     if grouping == "connected":
@@ -102,7 +110,7 @@ def dedupe(
         if keep == "best-connected":
             connections, _ = search.connections(distinct, repeated)
             distinct = distinct[np.lexsort((distinct, -connections[distinct]))]
-        keepers = _Stars(search, distinct).keepers
+        keepers = search.stars(distinct)
     return _attributed(corpus, keepers[repeated], repeated)
 
 
@@ -169,7 +177,7 @@ def _confirmation(corpus: Corpus, reranker: Reranker | None, at_least: float) ->
     return confirm
 
 
-class _Search:
+class DuplicateSearch:
     """Pairs of a corpus's rows that are duplicates, and how far the search has come."""
 
     def __init__(
@@ -184,12 +192,20 @@ class _Search:
         if self._on_progress is not None:
             self._on_progress(round((step + share) * self._n_rows), self.n_steps * self._n_rows)
 
+    def find(self, vectors: Vectors, on_progress: OnProgress | None) -> Iterator[Pairs]:
+        """All pairs of rows of these vectors that reach the threshold, by index."""
+        return pairs_above(vectors, self.threshold, on_progress=on_progress)
+
+    def stars(self, ranked: Rows) -> Rows:
+        """The keeper of each row of the corpus, where rows are taken in this order."""
+        return _Stars(self, ranked).keepers
+
     def within(self, rows: Rows, *, counts: bool = False) -> Iterator[Pairs]:
         """The duplicates among these rows; with `counts`, progress is told."""
         is_whole = len(rows) == self._n_rows and (rows == np.arange(len(rows))).all()
         vectors = self.vectors if is_whole else self.vectors[rows]
         tell = (lambda done, total: self.report(0, done / total)) if counts else None
-        for pairs in pairs_above(vectors, self.threshold, on_progress=tell):
+        for pairs in self.find(vectors, tell):
             yield chosen(pairs, self._confirm(rows[pairs.first], rows[pairs.second]))
 
     def between(self, rows: Rows, kept_vectors: Vectors, kept: Rows) -> Iterator[Pairs]:
@@ -212,7 +228,7 @@ class _Search:
         return connections, lowest
 
 
-def _connected(search: _Search, distinct: Rows, repeated: Rows, keep: Keep) -> Rows:
+def _connected(search: DuplicateSearch, distinct: Rows, repeated: Rows, keep: Keep) -> Rows:
     """The keeper of each distinct row: the first, in order, of all that a chain joins."""
     connections, lowest = search.connections(distinct, repeated)
     if keep == "best-connected":
@@ -223,6 +239,24 @@ def _connected(search: _Search, distinct: Rows, repeated: Rows, keep: Keep) -> R
     return keepers[lowest]
 
 
+def first_of_each(n: int, found: Iterable[Pairs]) -> Rows:
+    """For each of n rows the first that is kept and that it is a duplicate of, itself if there is none."""
+    blocks, empty = list(found), np.zeros(0, np.int64)
+    first = np.concatenate([pairs.first for pairs in blocks] or [empty])
+    second = np.concatenate([pairs.second for pairs in blocks] or [empty])
+    order = np.lexsort((second, first))
+    first, second = first[order], second[order]
+    keepers, is_free = np.arange(n), np.ones(n, np.bool_)
+    starts = np.searchsorted(first, np.arange(n + 1))
+    for row in np.unique(first):
+        if is_free[row]:
+            alike = second[starts[row] : starts[row + 1]]
+            alike = alike[is_free[alike]]
+            is_free[alike] = False
+            keepers[alike] = row
+    return keepers
+
+
 class _Stars:
     """Rows in order of preference: each is kept unless it is a duplicate of one that is kept before it.
 
@@ -230,7 +264,7 @@ class _Stars:
     is kept and one block. A row's keeper is the first that it is a duplicate of.
     """
 
-    def __init__(self, search: _Search, ranked: Rows) -> None:
+    def __init__(self, search: DuplicateSearch, ranked: Rows) -> None:
         self._search = search
         self.keepers = np.arange(len(search.vectors))
         self._kept = np.empty(len(ranked), np.int64)
@@ -256,20 +290,10 @@ class _Stars:
 
     def _first_of_each(self, rows: Rows) -> Rows:
         """The rows that are no duplicates of an earlier one among them."""
-        found = list(self._search.within(rows))
-        first = np.concatenate([pairs.first for pairs in found] or [rows[:0]])
-        second = np.concatenate([pairs.second for pairs in found] or [rows[:0]])
-        order = np.lexsort((second, first))
-        first, second = first[order], second[order]
-        is_free = np.ones(len(rows), np.bool_)
-        starts = np.searchsorted(first, np.arange(len(rows) + 1))
-        for row in np.unique(first):
-            if is_free[row]:
-                alike = second[starts[row] : starts[row + 1]]
-                alike = alike[is_free[alike]]
-                is_free[alike] = False
-                self.keepers[rows[alike]] = rows[row]
-        return rows[is_free]
+        places = first_of_each(len(rows), self._search.within(rows))
+        self.keepers[rows] = rows[places]
+        is_first: npt.NDArray[np.bool_] = places == np.arange(len(rows))
+        return rows[is_first]
 
     def _keep(self, rows: Rows) -> None:
         place = slice(self._n_kept, self._n_kept + len(rows))

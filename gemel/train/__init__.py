@@ -3,6 +3,7 @@
 from gemel.train.config import TrainConfig
 from gemel.train.mixing import MixedExamples, MixedObjective, MultiTaskStep
 from gemel.train.objectives import OBJECTIVES, build_objective
+from gemel.train.parallel import Team, join_team
 from gemel.train.steps import CrossEncoderStep, SentenceEncoderStep
 from gemel.train.trainer import TrainResult, train
 
@@ -13,8 +14,10 @@ __all__ = [
     "MixedObjective",
     "MultiTaskStep",
     "SentenceEncoderStep",
+    "Team",
     "TrainConfig",
     "TrainResult",
     "build_objective",
+    "join_team",
     "train",
 ]

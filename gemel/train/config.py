@@ -10,6 +10,8 @@ from typing import Any
 from gemel.errors import InvalidInput
 from gemel.train.lora import Lora
 
+BF16_CHOICES = ("auto", "on", "off")
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -28,6 +30,7 @@ class TrainConfig:
     evaluate_every: int | None = None  # steps
     checkpoint_every: int | None = None  # steps
     patience: int | None = None  # evaluations without a better one before the run ends
+    bf16: str = "off"  # forward passes in bfloat16: "on", "off", or "auto" where it is right and faster
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
     lora: Lora | None = None  # train adapters, and leave the pretrained weights as they are
     seed: int = 42
@@ -41,6 +44,7 @@ class TrainConfig:
         self._check("learning_rate", self.learning_rate > 0, "more than 0")
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
         self._check("clip_norm", self.clip_norm > 0, "more than 0")
+        self._check("bf16", self.bf16 in BF16_CHOICES, f"one of {', '.join(BF16_CHOICES)}")
         self._check("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0")
 
     @classmethod

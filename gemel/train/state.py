@@ -32,6 +32,7 @@ class RunState:
     n_worse: int = 0
     stopped_early: bool = False
     seconds: float = 0.0
+    uses_bfloat16: bool | None = None  # found out once: a resumed run must not find otherwise
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
     unlogged_by_task: list[tuple[str, float]] = field(default_factory=list)  # of batches of several tasks
 
@@ -106,9 +107,13 @@ def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer)
 
 def _check_same_recipe(saved: dict[str, object], config: TrainConfig, folder: Path) -> None:
     now = json.loads(json.dumps(config.to_dict()))
+    saved = {
+        **json.loads(json.dumps(TrainConfig().to_dict())),
+        **saved,
+    }  # a setting may be younger than a run
     for name in sorted(set(now) - set(FREE_SETTINGS)):
-        if saved.get(name) != now[name]:
+        if saved[name] != now[name]:
             raise InvalidInput(
-                f"{folder} was made with {name} = {saved.get(name)!r} and now it is {now[name]!r}: "
+                f"{folder} was made with {name} = {saved[name]!r} and now it is {now[name]!r}: "
                 "resume with the same recipe, or name another output"
             )

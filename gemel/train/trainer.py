@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gemel.data.examples import Examples
-from gemel.errors import InvalidInput
+from gemel.errors import InvalidInput, ProcessLost
 from gemel.progress import progress_bar
+from gemel.train.batches import Rows
+from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
+from gemel.train.parallel import WholeBatch, join_team, start_alike
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.tensorboard import EventFiles
@@ -49,17 +53,20 @@ def train(
     resume: bool = False,
     show_progress: bool | None = None,
 ) -> TrainResult:
-    """Train a model on examples; everything that the run makes is under `output`."""
+    """Train a model on examples; everything that the run makes is under `output`.
+
+    In processes that torchrun has started, each takes its share of every batch.
+    """
     run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
     run.begin(resume)
-    with progress_bar(run.n_steps, "train", show_progress, "steps") as bar:
+    with progress_bar(run.n_steps, "train", show_progress if run.team.is_leader else False, "steps") as bar:
         bar.update(run.state.step)
         try:
             while not run.is_over:
                 run.one_step()
                 bar.set_postfix_str(run.status(), refresh=False)
                 bar.update(1)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ProcessLost):
             run.checkpoint()
             raise
     return run.finish()
@@ -76,6 +83,8 @@ class _Run:
     ) -> None:
         self.step, self.examples, self.output, self.config = step, examples, output, config
         self.validate = validate
+        self.team = join_team()
+        self.whole_batch = WholeBatch(self.team, _module(step), config.batch_size)
         self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
         self.n_steps = config.steps_in_all(self.batches.n_batches)
         set_cache_chunk(step, config.cache_chunk)
@@ -85,7 +94,8 @@ class _Run:
         if config.lora is not None:
             self.trained = keep_to_adapters(step.model, self.trained)
         self.optimiser = _adam(self.trained, config)
-        events = None if config.tensorboard is None else EventFiles(config.tensorboard)
+        place = config.tensorboard if self.team.is_leader else None
+        events = None if place is None else EventFiles(place)
         self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
         self._logged_at = self._began = time.perf_counter()
@@ -96,31 +106,41 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
+        self.state = self.team.from_leader(lambda: self._first_state(resume))
+        start_alike(self.team, _module(self.step), self.trained, self.optimiser)
+        if self.state.uses_bfloat16 is None:
+            device = next(iter(self.trained.values())).device
+            self.state.uses_bfloat16 = self.team.all_say(decide(self.config.bf16, device))
+
+    def _first_state(self, resume: bool) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
         last = self.output / "last"
         if resume and last.is_dir():
-            self.state = load_state(last, self.step, self.trained, self.optimiser, self.config)
-            self.metrics.forget_after(self.state.step)
-        elif (self.output / "model").exists() or last.exists():
+            state = load_state(last, self.step, self.trained, self.optimiser, self.config)
+            self.metrics.forget_after(state.step)
+            return state
+        if (self.output / "model").exists() or last.exists():
             raise InvalidInput(f"{self.output} holds a run already: continue it with resume, or name another")
-        else:
-            self.metrics.forget_after(-1)
+        self.metrics.forget_after(-1)
+        return RunState()
 
     def one_step(self) -> None:
         """Every random choice follows from seed and step, so that a resumed run makes the same ones."""
         number = self.state.step
-        torch.manual_seed(self.config.seed * 1_000_003 + number)
+        torch.manual_seed(self.team.seed(self.config.seed * 1_000_003 + number))
         _set_training(self.step, True)
         loss, n_pairs, n_tokens = 0.0, 0, 0
         by_task: list[tuple[str, float]] = []
         for part in range(self.config.accumulate):
             rows = self.batches.rows(number * self.config.accumulate + part)
-            part_loss, part_tokens = self.step.loss(self.examples, rows)
+            part_loss, part_tokens = self.whole_batch.loss(self._loss, rows)
             torch.autograd.backward(part_loss / self.config.accumulate)
             loss += float(part_loss.detach()) / self.config.accumulate
             if isinstance(self.step, MultiTaskStep):
                 by_task.append((self.step.task, float(part_loss.detach())))
             n_pairs, n_tokens = n_pairs + len(rows), n_tokens + part_tokens
+        loss, tokens_each = self.team.average(list(self.trained.values()), [loss, n_tokens])
+        n_tokens = round(tokens_each * self.team.size)
         if not np.isfinite(loss):
             raise InvalidInput(
                 f"the loss became {loss} at step {number}: lower the learning rate, check the data"
@@ -137,6 +157,8 @@ class _Run:
         self._after_step()
 
     def checkpoint(self) -> None:
+        if not self.team.is_leader:
+            return
         now = time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
         save_state(self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config)
@@ -176,7 +198,8 @@ class _Run:
     def _evaluate(self) -> None:
         assert self.validate is not None
         _set_training(self.step, False)
-        score = float(self.validate(self.step.model))
+        validate = self.validate
+        score = self.team.from_leader(lambda: float(validate(self.step.model)))
         self.state.evaluated_at = self.state.step
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
@@ -186,19 +209,15 @@ class _Run:
         self.state.stopped_early = (
             self.config.patience is not None and self.state.n_worse >= self.config.patience
         )
-        self.metrics.add(step=self.state.step, validation=score, seconds=self._seconds())
+        self._write(step=self.state.step, validation=score, seconds=self._seconds())
         self._logged_at = time.perf_counter()
-
-    def _save_model(self) -> None:
-        with merged(self.step.model):
-            self.step.save(self.output / "model")
 
     def _log(self) -> None:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
         now = time.perf_counter()
         elapsed, self._logged_at = now - self._logged_at, now
         loss, pace = float(np.mean(losses)), sum(pairs) / elapsed
-        self.metrics.add(
+        self._write(
             step=self.state.step,
             loss=loss,
             learning_rate=self.config.learning_rate_at(self.state.step - 1, self.n_steps),
@@ -218,17 +237,29 @@ class _Run:
         means = {task: float(np.mean(losses)) for task, losses in sorted(found.items())}
         return {"loss_by_task": means} if means else {}
 
+    def _loss(self, rows: Rows) -> tuple[Tensor, int]:
+        with forward_in_bfloat16(self.step.model) if self.state.uses_bfloat16 else nullcontext():
+            return self.step.loss(self.examples, rows)
+
+    def _save_model(self) -> None:
+        with merged(self.step.model):
+            self.team.from_leader(lambda: self.step.save(self.output / "model"))
+
+    def _write(self, **values: Any) -> None:
+        if self.team.is_leader:
+            self.metrics.add(**values)
+
     def _seconds(self) -> float:
         return self.state.seconds + time.perf_counter() - self._began
 
     def _out_of_time(self) -> bool:
-        return self.config.max_minutes is not None and self._seconds() >= 60 * self.config.max_minutes
+        minutes = self.config.max_minutes
+        return minutes is not None and self.team.from_leader(lambda: self._seconds() >= 60 * minutes)
 
 
 def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
     """The parameters that move, by name; a name to freeze that fits nothing is an error."""
-    assert isinstance(step, nn.Module)
-    named = dict(step.named_parameters())
+    named = dict(_module(step).named_parameters())
     names = {name: name.removeprefix("model.") for name in named}
     for prefix in freeze:
         if not any(name.startswith(prefix) for name in names.values()):
@@ -253,5 +284,9 @@ def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.
 
 
 def _set_training(step: Step, training: bool) -> None:
+    _module(step).train(training)
+
+
+def _module(step: Step) -> nn.Module:
     assert isinstance(step, nn.Module)
-    step.train(training)
+    return step

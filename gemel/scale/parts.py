@@ -1,0 +1,127 @@
+"""A part of the rows: encoded by whoever takes it, and written as one file of ids and vectors."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from gemel.contracts import OnTruncate, Vectors
+from gemel.data.stored_vectors import StoredVectors
+from gemel.data.texts import Id
+from gemel.errors import Damaged, MissingExtra, ModelMismatch, TruncationWarning
+from gemel.loading import load_encoder
+from gemel.scale.inputs import Part
+from gemel.scale.manifest import part_name, read_manifest
+from gemel.scale.places import Folder
+from gemel.text_encoder import TextEncoder
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """A model and how it is used: what each worker opens for itself."""
+
+    model: str | Path | None = None
+    precision: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    pooling: str | None = None
+    on_truncate: OnTruncate = "warn"
+    prompt: str | None = None
+
+    def open(self) -> TextEncoder:
+        """The encoder; a process opens it once."""
+        return _opened(self)
+
+
+@lru_cache(maxsize=1)
+def _opened(choice: EncoderChoice) -> TextEncoder:
+    encoder = load_encoder(
+        choice.model,
+        precision=choice.precision,
+        device=choice.device,
+        threads=choice.threads,
+        pooling=choice.pooling,
+        on_truncate=choice.on_truncate,
+    )
+    return encoder if choice.prompt is None else encoder.with_prompt(choice.prompt)
+
+
+class PartDone(NamedTuple):
+    """What became of a part."""
+
+    number: int
+    rows: int
+    n_truncated: int
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class PartWriter:
+    """Encodes a part and writes it: the piece of work that is sent to workers."""
+
+    choice: EncoderChoice
+    fingerprint: str
+    output: str
+
+    def __call__(self, part: Part) -> PartDone:
+        """Encode and write; done twice, the same file is written twice."""
+        encoder = self.choice.open()
+        if encoder.fingerprint != self.fingerprint:
+            raise ModelMismatch(
+                f"a worker has opened {self.choice.model or 'the default model'} with the fingerprint "
+                f"{encoder.fingerprint}, expected {self.fingerprint}: put the same model on every machine"
+            )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", TruncationWarning)
+            vectors = encoder.encode(part.texts, show_progress=False)
+        cut = [each.message for each in caught if isinstance(each.message, TruncationWarning)]
+        Folder(self.output).write(part_name(part.number), lambda file: _write(file, part.ids, vectors))
+        return PartDone(
+            part.number,
+            len(part.texts),
+            sum(each.n_truncated for each in cut),
+            max((each.max_tokens for each in cut), default=0),
+        )
+
+
+def open_parts(output: str | Path) -> StoredVectors:
+    """All vectors and ids of a folder of parts, in the order of the rows."""
+    pyarrow = _import_pyarrow()
+    folder = Folder(str(output))
+    manifest = read_manifest(folder)
+    vectors = np.empty((manifest.rows, manifest.dim), np.float32)
+    ids: list[Id] = []
+    for number, n_rows in enumerate(manifest.sizes()):
+        with folder.open(part_name(number)) as file:
+            table = pyarrow.parquet.read_table(file)
+        if len(table) != n_rows:
+            raise Damaged(
+                f"{folder.name}/{part_name(number)} has {len(table):,} rows, expected {n_rows:,}: delete it "
+                "and give the command again that has made it"
+            )
+        rows = table.column("embedding").combine_chunks().flatten().to_numpy()
+        vectors[len(ids) : len(ids) + n_rows] = rows.reshape(n_rows, manifest.dim)
+        ids += table.column("id").to_pylist()
+    return StoredVectors(vectors, ids)
+
+
+def _write(file: IO[bytes], ids: list[Id], vectors: Vectors) -> None:
+    pyarrow = _import_pyarrow()
+    id_type = pyarrow.string() if isinstance(ids[0], str) else pyarrow.int64()
+    rows = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), vectors.shape[1])
+    table = pyarrow.table({"id": pyarrow.array(ids, id_type), "embedding": rows})
+    pyarrow.parquet.write_table(table, file, use_dictionary=False, compression="none")
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingExtra("partitioned vectors", "parquet") from error
+    return pyarrow

@@ -1,0 +1,110 @@
+"""A Ray cluster of several nodes on this machine, of which one is killed: scale_process.py WHAT ARGUMENTS.
+
+In a process of its own: Ray leaves threads, warnings and an atexit behind.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ray.cluster_utils import Cluster
+
+from gemel.errors import InvalidInput, ProcessLost
+from gemel.scale import EncodingSettings, RayRunner, dedupe, encode_files, mine
+from gemel.similarity import Pairs
+from gemel.tasks.corpus import Corpus
+
+
+@contextmanager
+def cluster_of(n_nodes: int) -> Iterator[tuple[Any, list[Any]]]:
+    """A head without cores, and nodes of one core each."""
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]
+    cluster.wait_for_nodes()
+    try:
+        yield cluster, nodes
+    finally:
+        import ray
+
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def workers_left(runner: RayRunner) -> int:
+    """How many are left of two; Ray takes some seconds to believe that a node is gone."""
+    deadline = time.monotonic() + 60
+    while runner.n_workers() > 1 and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return runner.n_workers()
+
+
+def encode_with_a_node_killed(model: str, source: str, output: str, part_rows: int) -> dict[str, Any]:
+    """Encode on two nodes; one is killed when a quarter is done, while it is at work."""
+    with cluster_of(2) as (cluster, nodes):
+        runner = RayRunner(cluster.address)
+        killed: list[int] = []
+
+        def kill_at(n_done: int, n_total: int) -> None:
+            if n_done >= n_total // 4 and not killed:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+                killed.append(len(list(Path(output).glob("part-*"))))
+
+        settings = EncodingSettings(part_rows=part_rows)
+        done = encode_files(model, source, output, settings=settings, runner=runner, on_progress=kill_at)
+        return {"rows": done.rows, "parts_when_killed": killed[0], "workers_left": workers_left(runner)}
+
+
+def compare(vectors_file: str, output: str) -> dict[str, Any]:
+    """Pairs and duplicates of a file of vectors, on two nodes; one is killed while they are compared."""
+    vectors = np.load(vectors_file)
+    corpus = Corpus([str(row) for row in range(len(vectors))], list(range(len(vectors))), vectors)
+    with cluster_of(2) as (cluster, nodes):
+        runner = RayRunner(cluster.address)
+        best = joined(mine(vectors, n_pairs=500, runner=runner, block_rows=1_000))
+
+        def kill_at(n_done: int, n_total: int) -> None:
+            if n_done == 3:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+
+        above = joined(mine(vectors, at_least=0.9, runner=runner, block_rows=1_000, on_progress=kill_at))
+        kept = dedupe(corpus, threshold=0.9, runner=runner, block_rows=2_000)
+        np.savez(output, best=best, above=above, keepers=kept.keepers, scores=kept.scores)
+        return {"workers_left": workers_left(runner)}
+
+
+def joined(blocks: Iterable[Pairs]) -> Any:
+    columns = [np.stack([pairs.first, pairs.second, pairs.scores.view(np.int32)]) for pairs in blocks]
+    return np.concatenate(columns, axis=1)
+
+
+def fail(model: str, source: str, output: str) -> dict[str, Any]:
+    """What is told when a worker refuses a text, and when no cluster answers."""
+    told = []
+    with cluster_of(1) as (cluster, _):
+        settings = EncodingSettings(on_truncate="error")
+        try:
+            encode_files(model, source, output, settings=settings, runner=RayRunner(cluster.address))
+        except InvalidInput as error:
+            told.append(str(error))
+    try:
+        RayRunner("127.0.0.1:1")
+    except ProcessLost as error:
+        told.append(str(error))
+    return {"told": told}
+
+
+if __name__ == "__main__":
+    _, what, *arguments = sys.argv
+    if what == "encode":
+        model, source, output, part_rows = arguments
+        result = encode_with_a_node_killed(model, source, output, int(part_rows))
+    else:
+        result = {"compare": compare, "fail": fail}[what](*arguments)
+    print(json.dumps(result))  # noqa: T201
