@@ -20,7 +20,7 @@ from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gemel.index import Collection, Record
+    from gemel.index import Record, Store
     from gemel.tasks.folder import Synced
     from gemel.tasks.passages import Chunking
 
@@ -284,7 +284,7 @@ def compact(path: str) -> None:
 # Steps -----------------------------------------------------------------------------------------------------
 
 
-def _chunking(opened: Collection, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
+def _chunking(opened: Store, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
     from gemel.cli.opening import longest_passage
     from gemel.tasks.passages import Chunking
 
@@ -299,9 +299,7 @@ def _chunking(opened: Collection, max_tokens: int | None, overlap_tokens: int | 
     return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
 
 
-def _add_files(
-    opened: Collection, documents: Iterator[Record], n_rows: int | None, chunking: Chunking
-) -> None:
+def _add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, chunking: Chunking) -> None:
     from gemel.tasks.passages import add_documents
 
     began = time.perf_counter()
@@ -310,14 +308,14 @@ def _add_files(
     _echo_added(opened, asdict(added), began)
 
 
-def _echo_added(opened: Collection, added: dict[str, int], began: float) -> None:
+def _echo_added(opened: Store, added: dict[str, int], began: float) -> None:
     counts = {name.removeprefix("n_"): n for name, n in added.items()}
     seconds = round(time.perf_counter() - began, 3)
-    line = {"collection": str(opened.path), **counts, "records": len(opened), "seconds": seconds}
+    line = {"collection": opened.name, **counts, "records": len(opened), "seconds": seconds}
     click.echo(json.dumps(line, ensure_ascii=False))
 
 
-def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -> None:
+def _watch(opened: Store, chunking: Chunking, choices: Mapping[str, Any]) -> None:
     from gemel.tasks.folder import FolderSync
 
     folder = FolderSync(opened, choices["watch"], chunking)
@@ -338,9 +336,9 @@ def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -
         time.sleep(choices["interval"])
 
 
-def _echo_synced(opened: Collection, synced: Synced) -> None:
+def _echo_synced(opened: Store, synced: Synced) -> None:
     counts = {name.removeprefix("n_"): n for name, n in asdict(synced).items() if name.startswith("n_")}
-    line = {"collection": str(opened.path), **counts, "records": len(opened)}
+    line = {"collection": opened.name, **counts, "records": len(opened)}
     click.echo(json.dumps(line, ensure_ascii=False))
     sys.stdout.flush()
 

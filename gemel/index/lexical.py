@@ -6,7 +6,6 @@ import re
 import sqlite3
 import unicodedata
 from collections.abc import Sequence
-from pathlib import Path
 
 from gemel.errors import InvalidInput
 from gemel.index.database import TOKENIZERS, in_parts, table_of
@@ -30,11 +29,11 @@ def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen_tokenizer(kept: Sequence[str], name: str | None, folder: Path) -> str:
+def chosen_tokenizer(kept: Sequence[str], name: str | None, place: str) -> str:
     """The tokenizer that was asked for, or the first that a collection keeps."""
     if not kept or (name is not None and name not in kept):
         offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
-        raise InvalidInput(f"{folder} has no full text by {name or 'word'}: {offered}")
+        raise InvalidInput(f"{place} has no full text by {name or 'word'}: {offered}")
     return name or kept[0]
 
 

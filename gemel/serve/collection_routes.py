@@ -246,7 +246,7 @@ def _described(call: Call, name: str, found: CollectionInfo) -> dict[str, Any]:
 def _is_usable(call: Call, found: CollectionInfo) -> bool:
     encoder = call.models.encoder
     try:
-        found.settings.check_model(encoder.fingerprint, encoder.dim, found.path)
+        found.settings.check_model(encoder.fingerprint, encoder.dim, found.name)
     except ModelMismatch:
         return False
     return True

@@ -98,7 +98,7 @@ def test_texts_without_ids_are_known_by_what_they_say(collection: Collection) ->
 def test_a_stream_of_records_is_added_in_windows(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gemel.index.writing.WINDOW_TEXTS", 10)
+    monkeypatch.setattr("gemel.index.planning.WINDOW_TEXTS", 10)
     seen: list[int] = []
     stream = (Record(n, f"text {n}", {"n": n}) for n in range(25))
     assert collection.add(stream, on_progress=seen.append) == Added(25, 0, 0, 25)
