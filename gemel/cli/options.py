@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -53,7 +54,25 @@ on_truncate = click.option(
     help="What happens to texts that are longer than the model reads; chunk reads them in windows.",
 )
 
+store = click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="Where COLLECTION is kept by its name: a folder, postgresql://..., milvus:...",
+)
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def collection(command: Command) -> Command:
+    """Which collection: `path` becomes its path, or its address on a server."""
+
+    @wraps(command)
+    def located(*, path: str, store: str | None, **others: Any) -> Any:
+        from gemel.cli.opening import address_of
+
+        return command(path=address_of(path, store), **others)
+
+    return click.argument("path", metavar="COLLECTION")(store(located))  # type: ignore[return-value]
 
 
 def compute(command: Command) -> Command:

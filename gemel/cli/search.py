@@ -26,7 +26,7 @@ SHOWN_INFLUENCES = 5
 
 
 @click.command("search")
-@click.argument("path", metavar="COLLECTION")
+@options.collection
 @click.argument("query", required=False)
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out the first so many.")
@@ -65,6 +65,7 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
       gemel search reviews "battery" --filter 'year >= 2019' --explain
       gemel search reviews
       gemel search reviews < questions.txt > answers.jsonl
+      gemel search postgresql://me@localhost/texts/reviews "battery"
     """
     asker = Asker(_opened(path, choices), choices)
     shows = sys.stdout.isatty() and not as_json

@@ -23,6 +23,7 @@ from gemel.index.collection import TIMEOUT_SECONDS, Collection
 from gemel.index.database import FILE_NAME
 from gemel.index.lexical import checked_tokenizers
 from gemel.index.remote import RemoteCollection
+from gemel.index.remote_index import RemoteIndex
 from gemel.index.segment import DType
 from gemel.index.settings import KnownModel, Settings
 from gemel.index.store import Store
@@ -34,6 +35,7 @@ _OPENERS = {
     "milvus": "gemel.index.milvus.opening",
     "milvus+https": "gemel.index.milvus.opening",
 }
+PLAIN_VECTORS = "plain-vectors"  # the fingerprint of an index, whose vectors may be of any model
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: one is a drive of Windows's
 
 
@@ -105,6 +107,35 @@ def make_alike(
     return Collection.open(address, used, timeout_seconds=timeout_seconds)
 
 
+def open_index(
+    address: str,
+    dim: int,
+    *,
+    measure: str = "cosine",
+    dtype: DType = "float32",
+    timeout_seconds: float = TIMEOUT_SECONDS,
+) -> RemoteIndex:
+    """An index of plain vectors on a server, which is made if it is not there: ids are integers."""
+    opener = _opener(address)
+    if opener is None:
+        raise InvalidInput(f"{address} is a folder; use HnswIndex for an index in a file, or a Collection")
+    settings = Settings(PLAIN_VECTORS, dim, dtype, measure, ())
+    if not opener.has_collection(address, timeout_seconds=timeout_seconds):
+        opener.make_collection(address, settings, timeout_seconds=timeout_seconds)
+    backend = opener.open_backend(address, read_only=False, timeout_seconds=timeout_seconds)
+    try:
+        backend.settings.check_model(PLAIN_VECTORS, dim, backend.name)
+        if (backend.settings.measure, backend.settings.dtype) != (measure, dtype):
+            raise InvalidInput(
+                f"{backend.name} measures by {backend.settings.measure} in {backend.settings.dtype}, and "
+                f"{measure} in {dtype} was asked for; open it as it was made"
+            )
+    except BaseException:
+        backend.close()
+        raise
+    return RemoteIndex(backend)
+
+
 def has_collection(address: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
     """Whether there is a collection at an address."""
     opener = _opener(address)
@@ -135,6 +166,12 @@ def address_in(store: str, name: str) -> str:
         return f"{store.rstrip('/')}/{name}"
     parts = urlsplit(store)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))
+
+
+def shown_store(store: str) -> str:
+    """What the names of the collections in a store begin with."""
+    opener = _opener(store)
+    return store if opener is None else str(opener.shown_store(store))
 
 
 def is_remote(address: str) -> bool:

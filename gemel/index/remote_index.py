@@ -23,7 +23,8 @@ class RemoteIndex:
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Keep one vector (n, dim) under each id (n,); an id that is there already gets the new one."""
-        numbers, rows = checked_entries(ids, vectors, self._backend.settings.dim)
+        numbers, given = checked_entries(ids, vectors, self._backend.settings.dim)
+        rows = self._backend.settings.layout.stored(given)
         for start in range(0, len(numbers), _WINDOW_ROWS):
             window = dict(
                 zip(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -144,5 +145,19 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of it; everything that was acknowledged is safe already."""
 
+    def __enter__(self) -> Store:
+        """The collection itself, which is closed behind the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Let go of it."""
+
     def __len__(self) -> int:
         """How many records there are."""
+
+    def __iter__(self) -> Iterator[Record]:
+        """All records."""
+
+    def __contains__(self, id: Id) -> bool:
+        """Whether there is a record with this id."""

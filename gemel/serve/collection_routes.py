@@ -11,7 +11,7 @@ from gemel.index import CollectionInfo
 from gemel.serve.answers import Answer
 from gemel.serve.calls import Call
 from gemel.serve.inputs import check_count
-from gemel.serve.library import NAME, Library, checked_name
+from gemel.serve.library import NAME, AnyLibrary, checked_name
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
@@ -119,7 +119,7 @@ REMOVED = Reply(
 )
 
 
-def the_library(call: Call) -> Library:
+def the_library(call: Call) -> AnyLibrary:
     """The server's collections, if it keeps any."""
     if call.serving.library is None:
         raise Refusal(

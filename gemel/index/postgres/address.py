@@ -62,6 +62,8 @@ def read_address(uri: str, name: str | None = None) -> PostgresAddress:
     try:
         parts = urlsplit(uri)
         segments = [segment for segment in parts.path.split("/") if segment]
+        if "," not in parts.netloc:  # of several hosts libpq reads the ports itself
+            _ = parts.port  # which must be a number
         if parts.fragment or len(segments) != (2 if name is None else 1):
             raise ValueError("another number of parts")
         database = urlunsplit(("postgresql", parts.netloc, f"/{segments[0]}", parts.query, ""))

@@ -41,6 +41,11 @@ def collection_names(uri: str, *, timeout_seconds: float) -> list[str]:
     return _asked(read_database(uri), timeout_seconds, schema_names)
 
 
+def shown_store(uri: str) -> str:
+    """The address of a database, without its password."""
+    return read_database(uri).shown
+
+
 def _asked(address: PostgresAddress, timeout_seconds: float, ask: Callable[[Server], Result]) -> Result:
     with closing(Server(address, timeout_seconds=timeout_seconds)) as server:
         server.open()
