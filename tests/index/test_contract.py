@@ -49,6 +49,7 @@ INDEXES = {
     "hnsw int8": Kind(hnsw("int8"), measures=("cosine",), recall=0.9, tolerance=2e-2),
 }
 REMOTE = {
+    "milvus": Kind(remote("milvus"), recall=0.98),
     "pgvector": Kind(remote("postgresql"), measures=tuple(MEASURES)),
     "pgvector float16": Kind(
         remote("postgresql", "float16"), measures=tuple(MEASURES), recall=0.95, tolerance=2e-2

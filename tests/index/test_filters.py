@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import sqlite3
 from functools import cache
 from typing import Any
@@ -15,6 +16,8 @@ from store_places import postgres_server
 
 from gemel.errors import InvalidInput
 from gemel.index import Filter
+from gemel.index.judging import passes
+from gemel.index.milvus.expressions import necessary
 from gemel.index.postgres.conditions import condition_for
 
 RECORDS: list[dict[str, Any]] = [
@@ -103,6 +106,12 @@ FILTERS: list[tuple[str, list[int]]] = [
 @pytest.mark.parametrize(("text", "expected"), FILTERS)
 def test_a_filter_lets_through_what_it_says(text: str, expected: list[int]) -> None:
     assert passing(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), FILTERS)
+def test_what_is_judged_here_is_judged_alike(text: str, expected: list[int]) -> None:
+    tree = Filter(text).tree
+    assert [number for number, record in enumerate(RECORDS) if passes(tree, record)] == expected
 
 
 @pytest.mark.extras
@@ -253,7 +262,18 @@ def judged(tree: Any, record: dict[str, Any]) -> bool:
 
 @given(trees)
 def test_any_filter_is_judged_as_by_hand(tree: Any) -> None:
-    assert passing(spelt(tree)) == [number for number, record in enumerate(RECORDS) if judged(tree, record)]
+    by_hand = [number for number, record in enumerate(RECORDS) if judged(tree, record)]
+    assert passing(spelt(tree)) == by_hand
+    read = Filter(spelt(tree)).tree
+    assert [number for number, record in enumerate(RECORDS) if passes(read, record)] == by_hand
+
+
+@given(trees)
+def test_what_milvus_gets_ends_no_text_and_names_every_value(tree: Any) -> None:
+    expression = necessary(Filter(spelt(tree)).tree)
+    assert set(re.findall(r"\{(\w+)\}", expression.text)) <= set(expression.values)
+    inlined = re.sub(r'"[^"\\]*"', "", expression.inlined())  # without its texts
+    assert not set(inlined) & set("\"'\\;")
 
 
 @pytest.mark.extras

@@ -15,8 +15,15 @@ from store_places import Place, PostgresServer, postgres_server
 
 from gemel.errors import Busy, InvalidInput, ModelMismatch, ServerError
 from gemel.index import KnownModel, Record, Store
-from gemel.index.opening import address_in, create_collection, is_remote, open_collection, shown_address
-from gemel.index.postgres import backend, schema
+from gemel.index.opening import (
+    address_in,
+    collection_names,
+    create_collection,
+    is_remote,
+    open_collection,
+    shown_address,
+)
+from gemel.index.postgres import backend, schema, searching
 from gemel.index.postgres.address import read_address
 from gemel.index.remote import RemoteCollection
 from gemel.similarity import top_k
@@ -68,14 +75,23 @@ def test_a_user_without_rights_is_told(server: PostgresServer, toy_encoder: ToyE
     server.execute("create role visitor login")
     with pytest.raises(InvalidInput, match=r"does not allow this .*permission denied"):
         create_collection(address_in(server.with_user("visitor"), "c"), toy_encoder)
-    server.execute("drop database if exists bare")
+    server.execute("drop database if exists bare with (force)")
     server.execute("create database bare")
     with pytest.raises(InvalidInput, match="no pgvector yet, and this user may not create it"):
         create_collection(address_in(server.with_user("visitor", database="bare"), "c"), toy_encoder)
 
 
+def test_a_bare_database_is_made_ready(server: PostgresServer, toy_encoder: ToyEncoder) -> None:
+    server.execute("drop database if exists bare with (force)")
+    server.execute("create database bare")
+    uri = server.with_user("postgres", database="bare")
+    with create_collection(address_in(uri, "first"), toy_encoder) as made:
+        made.add(["the dog"])
+    assert collection_names(uri) == ["first"]
+
+
 def test_a_server_without_the_extension_is_told_what_to_install(server: PostgresServer) -> None:
-    server.execute("drop database if exists bare")
+    server.execute("drop database if exists bare with (force)")
     server.execute("create database bare")
     nowhere = server.with_user("postgres", database="bare")
     nowhere += "&options=-c%20extension_control_path%3D/nowhere"
@@ -295,7 +311,10 @@ def _wait_for_more(acknowledged: list[int], seconds: float = 60) -> None:
 
 
 @pytest.mark.parametrize(("dim", "dtype"), [(48, "float32"), (48, "float16"), (2_100, "float32")])
-def test_recall_of_the_index_with_and_without_filters(place: Place, dim: int, dtype: Any) -> None:
+def test_recall_of_the_index_with_and_without_filters(
+    place: Place, dim: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "READ_COST", 1e9)  # so that all searches go by the index
     n = 3_000 if dim < 100 else 600
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((40, dim))
@@ -324,6 +343,7 @@ def test_an_index_appears_when_it_is_worthwhile(
     place: Place, toy_encoder: ToyEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "INDEX_ROWS", 50)
+    monkeypatch.setattr(searching, "READ_COST", 1e9)
     texts = list(dict.fromkeys(sentences(200)))
     with create_collection(place.address(), toy_encoder) as made:
         made.add(texts[:40])
@@ -336,8 +356,9 @@ def test_an_index_appears_when_it_is_worthwhile(
 
 
 def test_an_index_whose_making_was_broken_off_is_made_again(
-    place: Place, collection: Store, server: PostgresServer
+    place: Place, collection: Store, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(searching, "READ_COST", 1e9)
     collection.add(sentences(60))
     assert isinstance(collection, RemoteCollection)
     collection.build_index()
@@ -348,6 +369,18 @@ def test_an_index_whose_making_was_broken_off_is_made_again(
     assert collection.plan().method == "exact"
     collection.build_index()
     assert collection.plan().method == "approximate"
+
+
+def test_a_filter_that_lets_few_through_is_read_in_full(place: Place, toy_encoder: ToyEncoder) -> None:
+    texts = [f"{text} {n}" for n, text in enumerate(sentences(1_000))]
+    with create_collection(place.address(), toy_encoder, text_search=()) as made:
+        assert isinstance(made, RemoteCollection)
+        made.add(texts, range(1_000), [{"n": n} for n in range(1_000)])
+        made.build_index()
+        assert made.plan().method == "approximate"
+        assert made.plan("n < 800").method == "approximate"
+        assert made.plan("n < 3").reason == "reading all rows is quicker than asking the index"
+        assert {hit.record.id for hit in made.search(["dog"], filter="n < 3")[0]} == {0, 1, 2}
 
 
 def test_vectors_of_zeros_are_found(place: Place) -> None:

@@ -139,9 +139,17 @@ class AnyUseOfPostgres(AnyUse):
     kind = "postgresql"
 
 
+class AnyUseOfMilvus(AnyUse):
+    """The same in Milvus."""
+
+    kind = "milvus"
+
+
 TestAnyUse = AnyUseOfAFolder.TestCase
 TestAnyUse.settings = settings(max_examples=20, stateful_step_count=15)
 TestAnyUseOfAnIndex = AnyUseOfAnIndex.TestCase
 TestAnyUseOfAnIndex.settings = settings(max_examples=20, stateful_step_count=15)
 TestAnyUseOfPostgres = pytest.mark.extras(AnyUseOfPostgres.TestCase)
 TestAnyUseOfPostgres.settings = settings(max_examples=20, stateful_step_count=15)
+TestAnyUseOfMilvus = pytest.mark.extras(AnyUseOfMilvus.TestCase)
+TestAnyUseOfMilvus.settings = settings(max_examples=10, stateful_step_count=12)

@@ -16,7 +16,7 @@ from gemel.index.lexical import all_terms
 from gemel.index.planning import Changes, changes_for
 from gemel.index.postgres.conditions import condition_for
 from gemel.index.postgres.schema import TEXT_COLUMNS, Names, lock_writers
-from gemel.index.postgres.searching import COLUMNS, EFFORT, MAX_EFFORT, MAX_SCANNED, Searcher, held
+from gemel.index.postgres.searching import COLUMNS, EFFORT, MAX_EFFORT, Searcher, held
 from gemel.index.postgres.server import Connection, Server
 from gemel.index.postgres.wire import read_vectors, wired_vector, wired_words
 from gemel.index.records import Id, Row
@@ -129,7 +129,10 @@ class PostgresBackend:
         """The k records most like each query."""
 
         def work(connection: Connection) -> list[list[Ranked]]:
-            by_index = self._has_index(connection)
+            n_indexed = self._n_indexed(connection)
+            by_index = n_indexed is not None and self._searcher.prepares_walk(
+                connection, k, allowed, n_indexed
+            )
             return [
                 self._searcher.nearest(connection, query, k, allowed, by_index=by_index) for query in queries
             ]
@@ -137,7 +140,7 @@ class PostgresBackend:
         settings: dict[str, str | int] = {
             "hnsw.ef_search": min(MAX_EFFORT, max(EFFORT, 2 * k)),
             "hnsw.iterative_scan": "relaxed_order",
-            "hnsw.max_scan_tuples": max(MAX_SCANNED, 4 * k),
+            "hnsw.scan_mem_multiplier": 16,
         }
         return self._server.run(work, **settings)
 
@@ -153,9 +156,12 @@ class PostgresBackend:
     def plan(self, filter_: Filter | None) -> Plan:
         """How a search by vector is answered."""
         n_rows = self.count(filter_)
-        if self._server.run(self._has_index):
-            reason = f"an index of pgvector's; exact scores of {EFFORT} candidates"
-            return Plan("approximate", n_rows, reason)
+        n_indexed = self._server.run(self._n_indexed)
+        if n_indexed is not None:
+            walks = self._server.run(lambda c: self._searcher.prepares_walk(c, 10, filter_, n_indexed))
+            if not walks:
+                return Plan("exact", n_rows, "reading all rows is quicker than asking the index")
+            return Plan("approximate", n_rows, f"an index of pgvector's; exact scores of {EFFORT} candidates")
         if not self._names.can_be_indexed:
             return Plan("exact", n_rows, f"pgvector has no index for {self.settings.dim:,} dimensions")
         return Plan("exact", n_rows, "there is no index: one is built from 10,000 records on")
@@ -221,12 +227,17 @@ class PostgresBackend:
         rows = connection.execute(statement, _split(list(dict.fromkeys(ids)))).fetchall()
         return {each.id: each for each in map(held, rows)}
 
-    def _has_index(self, connection: Connection) -> bool:
+    def _n_indexed(self, connection: Connection) -> int | None:
+        """About how many vectors the index has; None where there is no index that can be used."""
         found = connection.execute(
-            "select indisvalid from pg_index where indexrelid = to_regclass(%s)",
+            "select reltuples from pg_index join pg_class on oid = indexrelid "
+            "where indexrelid = to_regclass(%s) and indisvalid",
             (f'"{self._names.schema}".{INDEX_NAME}',),
         ).fetchone()
-        return found is not None and bool(found[0])
+        return None if found is None else max(0, int(found[0]))
+
+    def _has_index(self, connection: Connection) -> bool:
+        return self._n_indexed(connection) is not None
 
     def _insert(self, connection: Connection, rows: Sequence[Row], vectors: Mapping[Id, Rows]) -> None:
         """All rows by one COPY, with their terms; and the counts that BM25 goes by."""

@@ -9,16 +9,26 @@ from gemel.contracts import Vectors
 from gemel.index.backend import Allowed, Held, Ranked, best_of
 from gemel.index.filters import Filter
 from gemel.index.lexical import most_matches, rarest, terms_of
-from gemel.index.postgres.conditions import Condition, condition_for
+from gemel.index.postgres.conditions import ALWAYS, Condition, condition_for
 from gemel.index.postgres.schema import TEXT_COLUMNS, Names
 from gemel.index.postgres.server import Connection
 from gemel.index.postgres.wire import read_vectors, wired_vector
 from gemel.index.settings import Settings
 
 COLUMNS = "id, id_is_integer, text, metadata, content"
-EFFORT, MAX_EFFORT = 200, 1_000  # candidates that a walk keeps (hnsw.ef_search), and pgvector's most
-MAX_SCANNED = 20_000  # vectors that a walk looks at, before a filter that lets few through is read in full
-SPARE = 16  # more than are asked for, as PostgreSQL's order and ours may differ in the last bit
+# Candidates that a walk keeps (hnsw.ef_search), and pgvector's most. Of 30,000 vectors of real sentences (384
+# numbers) 60 find 0.989 of the ten best, 100 0.996, 200 0.998.
+EFFORT, MAX_EFFORT = 128, 1_000
+SPARE = 8  # more than are asked for, as PostgreSQL's order and ours may differ in the last bit
+# The same of a walk that goes on until enough have passed a filter, a stretch at a time: what a later stretch
+# brings may be better than what an earlier one has.
+FILTERED_SPARE = 20
+# Of a filter a sample of rows tells how many it lets through. A walk that looks at its limit of vectors gives
+# what it has come across, be it near or not: hence a limit that is not met, and no walk where it would take
+# longer than reading all rows. In microseconds, measured on 30,000 rows: a vector that a walk looks at, of
+# which there are several for each that it gives, and a row that is read in full.
+SAMPLED_ROWS, LEAST_LIMIT = 2_000, 20_000
+WALK_COST, WALK_LOOKS, READ_COST = 4.0, 4, 1.2
 BM25_K1, BM25_B = 1.2, 0.75  # as SQLite has them
 
 _NOT_LIKE_ANYTHING = {"<=>": 1.0}  # the distance of a vector of zeros, for which pgvector gives NaN
@@ -31,6 +41,39 @@ class Searcher:
         self.names = names
         self.settings = settings
 
+    def prepares_walk(self, connection: Connection, k: int, allowed: Allowed, n_indexed: int) -> bool:
+        """Whether walking the index is quicker than reading all rows; if so, with a limit that is not met."""
+        n_candidates = self._n_candidates(k, is_filtered=allowed is not None)
+        n_looks = WALK_LOOKS * n_candidates / self._share(connection, allowed, n_indexed)
+        if n_looks * WALK_COST > n_indexed * READ_COST:
+            return False
+        most = max(LEAST_LIMIT, int(4 * n_looks))
+        connection.execute("select set_config('hnsw.max_scan_tuples', %s, true)", (str(most),))
+        return True
+
+    def _share(self, connection: Connection, allowed: Allowed, n_rows: int) -> float:
+        """About which share of the rows may be found."""
+        if allowed is None:
+            return 1.0
+        if not isinstance(allowed, Filter):
+            return max(1, len(allowed)) / max(1, n_rows, len(allowed))
+        condition = condition_for(allowed)
+        percent = min(100.0, 100 * SAMPLED_ROWS / max(1, n_rows))
+        statement = self.names.of(
+            "select count(*) filter (where {where}), count(*) "
+            "from {s}.records tablesample system ({percent})",
+            where=condition.sql,
+            percent=f"{percent:.6f}",
+        )
+        n_passing, n_sampled = connection.execute(statement, condition.parameters).fetchone()
+        share: float = (n_passing + 0.5) / (n_sampled + 1)
+        return min(1.0, share)
+
+    def _n_candidates(self, k: int, *, is_filtered: bool) -> int:
+        # What is indexed in half precision is put in order by the whole numbers, of twice as many.
+        is_exact = self.names.index_type == self.names.vector_type
+        return (k if is_exact else 2 * k) + (FILTERED_SPARE if is_filtered else SPARE)
+
     def nearest(
         self, connection: Connection, query: Vectors, k: int, allowed: Allowed, *, by_index: bool
     ) -> list[Ranked]:
@@ -38,14 +81,15 @@ class Searcher:
         condition = allowed_condition(allowed)
         if by_index:
             found = self._walked(connection, query, k, condition)
-            if len(found) >= k:
+            if found is not None:
                 return found
         return self._compared(connection, query, k, condition)
 
-    def _walked(self, connection: Connection, query: Vectors, k: int, condition: Condition) -> list[Ranked]:
-        # What is indexed in half precision is put in order by the whole numbers, of twice as many.
-        is_exact = self.names.index_type == self.names.vector_type
-        n_candidates = k + SPARE if is_exact else 2 * k + SPARE
+    def _walked(
+        self, connection: Connection, query: Vectors, k: int, condition: Condition
+    ) -> list[Ranked] | None:
+        """What the index finds; None where the walk has ended before it had enough to be sure of the best."""
+        n_candidates = self._n_candidates(k, is_filtered=condition is not ALWAYS)
         statement = self.names.of(
             "select number, embedding, {columns} from {s}.records where {where} "
             "order by {indexed} {operator} %s::{type} limit %s",
@@ -57,7 +101,8 @@ class Searcher:
         )
         sent = query.astype("float16" if self.names.index_type == "halfvec" else "float32")
         parameters = (*condition.parameters, wired_vector(sent), n_candidates)
-        return self._best(connection, statement, parameters, query, k)
+        candidates = self._rows(connection, statement, parameters)
+        return self._best(candidates, query, k) if len(candidates) == n_candidates else None
 
     def _compared(self, connection: Connection, query: Vectors, k: int, condition: Condition) -> list[Ranked]:
         # An expression that no index is made of: every row that passes is looked at.
@@ -73,13 +118,14 @@ class Searcher:
             distance=distance,
         )
         parameters = (*condition.parameters, wired_vector(query), k + SPARE)
-        return self._best(connection, statement, parameters, query, k)
+        return self._best(self._rows(connection, statement, parameters), query, k)
 
-    def _best(
-        self, connection: Connection, statement: Any, parameters: Sequence[object], query: Vectors, k: int
-    ) -> list[Ranked]:
+    def _rows(self, connection: Connection, statement: Any, parameters: Sequence[object]) -> list[Any]:
         with connection.cursor(binary=True) as cursor:
-            rows = cursor.execute(statement, parameters).fetchall()
+            rows: list[Any] = cursor.execute(statement, parameters).fetchall()
+        return rows
+
+    def _best(self, rows: Sequence[Any], query: Vectors, k: int) -> list[Ranked]:
         candidates = [(row[0], held(row[2:])) for row in rows]
         vectors = read_vectors([row[1] for row in rows], self.settings.dim, self.settings.dtype)
         return best_of(query, candidates, vectors, k, self.settings.measure)
