@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -250,6 +251,26 @@ def test_many_threads_and_processes_agree(place: Place, collection: Store, toy_e
         thread.join()
     assert errors == []
     assert len(collection) == 5 * 4 * 5
+
+
+def test_what_is_read_bit_by_bit_is_one_commit(collection: Store, toy_encoder: ToyEncoder) -> None:
+    collection.add(["a", "b", "c"], range(3))
+    iterator = collection.records()
+    next(iterator)
+    collection.remove([1, 2])
+    collection.add(["d"], [9])
+    assert [record.id for record in iterator] == [1, 2]
+    assert [record.id for record in collection] == [0, 9]
+
+
+def test_a_collection_may_be_used_after_a_fork(collection: Store) -> None:
+    collection.add(["the dog", "the cat"], range(2))
+    child = os.fork()
+    if not child:
+        is_well = len(collection.search(["dog"], k=5)[0]) == 2 and collection.add(["new"], [9]).n_new == 1
+        os._exit(0 if is_well else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(collection) == 3
 
 
 # A server that dies -----------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ _PASSING = (
     "cancelled",
     "closed",
 )
+_NOT_LOADED = ("released", "not loaded")
 _NO_ACCESS = ("auth", "permission", "privilege", "password")
 
 # pymilvus tells every failed call to the terminal, with its trace; the last one becomes an error of ours.
@@ -148,9 +149,14 @@ class Client:
                     self._client = self._connected(max(1.0, deadline - time.monotonic()))
                 return call(self._client)
             except self._errors as error:
-                if not self._is_passing(error) or time.monotonic() + delay > deadline:
+                if time.monotonic() + delay > deadline:
                     raise self.told(error) from None  # its trace may hold the token
-                self._drop()
+                if any(word in str(error).lower() for word in _NOT_LOADED):
+                    self._client.load_collection(self.address.collection)  # a server that was restarted
+                elif self._is_passing(error):
+                    self._drop()
+                else:
+                    raise self.told(error) from None
             time.sleep(delay)
             delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
@@ -162,8 +168,8 @@ class Client:
             return MissingExtra("a file of Milvus Lite's", "milvus")
         if "open local milvus failed" in lower:
             return Busy(
-                f"{shown} cannot be opened; a file of Milvus Lite's is one process's at a time: wait until the "
-                "other has closed it, or use a Milvus server"
+                f"{shown} cannot be opened; a file of Milvus Lite's is one process's at a time: wait until "
+                "the other has closed it, or use a Milvus server"
             )
         if self._is_passing(error):
             return ServerError(

@@ -184,6 +184,10 @@ class PostgresBackend:
             return
         needed_kb = self.count(None) * (self.settings.dim * 4 + 40 * CONNECTIVITY) // 1024
         with self._server.outside() as connection:
+            key = f"{self._names.schema} index"
+            alone = connection.execute("select pg_try_advisory_lock(hashtextextended(%s, 0))", (key,))
+            if not alone.fetchone()[0]:
+                return  # another is at it, whose index will do; the lock ends with the connection
             # Left by a build that was broken off; PostgreSQL keeps it up and never uses it.
             connection.execute(self._names.of("drop index concurrently if exists {s}." + INDEX_NAME))
             memory = f"{min(BUILD_MEMORY_KB, max(65_536, needed_kb))}kB"

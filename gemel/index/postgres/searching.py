@@ -139,15 +139,30 @@ class Searcher:
             return []
         n_records = self._state(connection)[0]
         column, _ = TEXT_COLUMNS[tokenizer]
-        # Counted no further than it matters.
+        most = most_matches(n_records) + 1
+        common = self._common(connection, terms, column, n_records)
+        terms = [term for term in terms if common.get(term, 0) < most]
+        # Counted no further than it matters, and not where it is known to be more.
         statement = self.names.of(
             "select (select count(*) from (select from {s}.records where {column} @@ asked.query::tsquery "
             "limit %s) as found), asked.term from unnest(%s::text[], %s::text[]) as asked(term, query)",
             column=column,
         )
-        most = most_matches(n_records) + 1
         counted = connection.execute(statement, (most, terms, [_quoted(term) for term in terms])).fetchall()
+        counted += [(n_found, term) for term, n_found in common.items() if n_found >= most]
         return rarest(counted, n_records)
+
+    def _common(
+        self, connection: Connection, terms: Sequence[str], column: str, n_records: int
+    ) -> dict[str, int]:
+        """Of the commonest terms, which PostgreSQL keeps count of, in about how many records they are."""
+        found = connection.execute(
+            "select known.term, known.share from pg_stats, unnest(most_common_elems::text::text[], "
+            "most_common_elem_freqs) as known(term, share) where schemaname = %s and tablename = 'records' "
+            "and attname = %s and known.term = any(%s::text[])",
+            (self.names.schema, column, list(terms)),
+        )
+        return {term: int(share * n_records) for term, share in found.fetchall()}
 
     def lexical(
         self, connection: Connection, query: str, k: int, tokenizer: str, filter_: Filter | None
