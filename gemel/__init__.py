@@ -27,7 +27,9 @@ if TYPE_CHECKING:
         UnknownWordsWarning,
         WriteFailed,
     )
-    from gemel.index import Collection, ExactIndex, HnswIndex, Record
+    from gemel.index import Collection, ExactIndex, HnswIndex, Record, Store
+    from gemel.index.copying import copy_collection
+    from gemel.index.opening import create_collection, open_collection
     from gemel.loading import (
         load_classifier,
         load_encoder,
@@ -86,6 +88,7 @@ _HOMES = {
     "Reranking": "tasks.rerank",
     "ServerError": "errors",
     "SlowSearchWarning": "errors",
+    "Store": "index",
     "TruncationWarning": "errors",
     "UnknownWordsWarning": "errors",
     "WriteFailed": "errors",
@@ -94,7 +97,9 @@ _HOMES = {
     "calibrate": "tasks.calibrate",
     "cluster": "tasks.cluster",
     "communities": "tasks.communities",
+    "copy_collection": "index.copying",
     "cosine": "similarity",
+    "create_collection": "index.opening",
     "dedupe": "tasks.dedupe",
     "dot": "similarity",
     "euclidean": "similarity",
@@ -107,6 +112,7 @@ _HOMES = {
     "make_corpus": "tasks.corpus",
     "manhattan": "similarity",
     "mine": "tasks.mine",
+    "open_collection": "index.opening",
     "pairs_above": "similarity",
     "push": "publishing",
     "read_corpus": "tasks.corpus",
@@ -149,6 +155,7 @@ __all__ = [
     "Reranking",
     "ServerError",
     "SlowSearchWarning",
+    "Store",
     "TruncationWarning",
     "UnknownWordsWarning",
     "WriteFailed",
@@ -158,7 +165,9 @@ __all__ = [
     "calibrate",
     "cluster",
     "communities",
+    "copy_collection",
     "cosine",
+    "create_collection",
     "dedupe",
     "dot",
     "euclidean",
@@ -171,6 +180,7 @@ __all__ = [
     "make_corpus",
     "manhattan",
     "mine",
+    "open_collection",
     "pairs_above",
     "push",
     "read_corpus",

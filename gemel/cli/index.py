@@ -20,7 +20,7 @@ from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gemel.index import Collection, Record
+    from gemel.index import Record, Store
     from gemel.tasks.folder import Synced
     from gemel.tasks.passages import Chunking
 
@@ -29,7 +29,6 @@ DEFAULT_PASSAGE_WORDS = 256  # for models that read a text of any length, where 
 OVERLAP_SHARE = 1 / 8
 NEVER_CUT = 1 << 40
 
-collection = click.argument("path", metavar="COLLECTION")
 filtered = click.option(
     "--filter",
     "filter_",
@@ -40,11 +39,16 @@ filtered = click.option(
 
 @click.group("index")
 def command() -> None:
-    """Keep sentences in a collection: a folder that survives a power cut, to be searched with `gemel search`.
+    """Keep sentences in a collection, to be searched with `gemel search`.
+
+    A COLLECTION is a folder that survives a power cut, or on a server: postgresql://USER@HOST/DATABASE/NAME
+    (with pgvector), milvus://HOST:PORT/NAME, milvus:FILE.db/NAME. With --store, it is its NAME there.
 
     \b
     Examples:
       gemel index add notes sentences.txt
+      gemel index add notes sentences.txt --store postgresql://me@localhost/texts
+      gemel index copy notes postgresql://me@localhost/texts/notes
       gemel index add reviews reviews.csv --column review --id-column id --metadata year:number,lang
       gemel index add papers --watch ~/papers
       gemel index info reviews
@@ -56,7 +60,7 @@ def command() -> None:
 
 
 @command.command("add")
-@collection
+@options.collection
 @click.argument("sources", nargs=-1, metavar="[INPUT]...")
 @options.model
 @click.option("--column", default="text", show_default=True, help="The column or field that holds the text.")
@@ -122,11 +126,12 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
             if choices["watch"]:
                 _watch(opened, chunking, choices)
             else:
-                _add_files(opened, documents_of(texts, number_columns(choices["metadata"])), n_rows, chunking)
+                documents = documents_of(texts, number_columns(choices["metadata"]))
+                _add_files(opened, documents, n_rows, chunking)
 
 
 @command.command("remove")
-@collection
+@options.collection
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @filtered
 def remove(path: str, ids: tuple[str, ...], filter_: str | None) -> None:
@@ -149,11 +154,11 @@ def remove(path: str, ids: tuple[str, ...], filter_: str | None) -> None:
         else:
             wanted = [id_ for text in ids for id_ in _both_kinds(text)]
         n_removed = remove_documents(opened, wanted)
-        click.echo(json.dumps({"collection": path, "removed": n_removed, "records": len(opened)}))
+        click.echo(json.dumps({"collection": opened.name, "removed": n_removed, "records": len(opened)}))
 
 
 @command.command("export")
-@collection
+@options.collection
 @click.argument("file", metavar="FILE")
 @filtered
 @click.option("--vectors", is_flag=True, help="The vectors, too.")
@@ -170,11 +175,11 @@ def export(path: str, file: str, filter_: str | None, vectors: bool, overwrite: 
 
     with closing(open_plain(path, read_only=True)) as opened:
         n_records = opened.export(file, filter=filter_, with_vectors=vectors, overwrite=overwrite)
-    click.echo(json.dumps({"collection": path, "output": file, "records": n_records}))
+        click.echo(json.dumps({"collection": opened.name, "output": file, "records": n_records}))
 
 
 @command.command("import")
-@collection
+@options.collection
 @click.argument("file", metavar="FILE")
 @options.model
 @options.compute
@@ -185,7 +190,7 @@ def import_(path: str, file: str, model: str | None, **compute: Any) -> None:
     Examples:
       gemel index import reviews reviews.jsonl.gz
     """
-    from gemel.cli.opening import open_or_make
+    from gemel.cli.opening import keep_index, open_or_make
     from gemel.index.transfer import read_entries
 
     n_rows = sum(1 for _ in read_entries(Path(file)))  # a flaw in it is told before a model is loaded
@@ -193,14 +198,46 @@ def import_(path: str, file: str, model: str | None, **compute: Any) -> None:
         began = time.perf_counter()
         with progress_bar(n_rows, "import", unit="records") as bar:
             added = opened.import_file(file, on_progress=lambda n: bar.update(n - bar.n))
+        keep_index(opened)
         _echo_added(opened, asdict(added), began)
+
+
+@command.command("copy")
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+def copy(source: str, target: str) -> None:
+    """Copy the collection SOURCE, with its vectors, to TARGET, which is made if it is not there.
+
+    Each is a folder or an address. Nothing is encoded again; a copy that was broken off goes on where it
+    ended when it is called again, and what only TARGET has is left alone.
+
+    \b
+    Examples:
+      gemel index copy reviews postgresql://me@localhost/texts/reviews
+      gemel index copy postgresql://me@localhost/texts/reviews milvus:reviews.db/reviews
+    """
+    from gemel.cli.opening import keep_index, open_plain
+    from gemel.index.copying import copy_collection
+    from gemel.index.opening import has_collection, is_remote, make_alike, open_collection
+
+    with closing(open_plain(source, read_only=True)) as opened:
+        if not has_collection(target):
+            make_alike(target, opened.settings).close()
+        began = time.perf_counter()
+        with closing(open_collection(target, keeps_index=not is_remote(target))) as made:
+            with progress_bar(len(opened), "copy", unit="records") as bar:
+                copied = copy_collection(opened, made, on_progress=lambda n: bar.update(n - bar.n))
+            keep_index(made)
+            line = {"source": opened.name, "target": made.name, "copied": copied.n_copied}
+            line |= {"unchanged": copied.n_unchanged, "records": len(made)}
+    click.echo(json.dumps({**line, "seconds": round(time.perf_counter() - began, 3)}))
 
 
 # Upkeep ----------------------------------------------------------------------------------------------------
 
 
 @command.command("info")
-@collection
+@options.collection
 @click.option("--json", "as_json", is_flag=True, help="JSON, also on a terminal.")
 def info(path: str, as_json: bool) -> None:
     """Tell what COLLECTION is and holds, and how it is searched.
@@ -214,7 +251,7 @@ def info(path: str, as_json: bool) -> None:
     with closing(open_plain(path, read_only=True)) as opened:
         found = opened.info()
     line = {
-        "collection": path,
+        "collection": found.name,
         "records": found.n_records,
         "removed": found.n_removed,
         "bytes": found.n_bytes,
@@ -232,7 +269,7 @@ def info(path: str, as_json: bool) -> None:
 
 
 @command.command("doctor")
-@collection
+@options.collection
 @click.option("--check", is_flag=True, help="Only look; mend nothing.")
 @click.option("--drop", is_flag=True, help="Remove records that nothing can mend.")
 @options.model
@@ -245,14 +282,16 @@ def doctor(path: str, check: bool, drop: bool, model: str | None, **compute: Any
       gemel index doctor reviews
       gemel index doctor reviews --check
     """
-    from gemel.cli.opening import open_plain, open_with_model
+    from gemel.cli.opening import open_folder, open_with_model
+    from gemel.index import Collection
 
     if check and drop:
         raise click.UsageError("--check looks only, and --drop changes: give one of them")
-    with closing(open_plain(path, read_only=True)) as plain:
+    with closing(open_folder(path)) as plain:
         found = plain.doctor(repair=False)
     if not found.is_sound and not check:  # only then is a model needed
         with closing(open_with_model(path, model, compute)) as opened:
+            assert isinstance(opened, Collection)
             found = opened.doctor(drop=drop)
     for finding in found.findings:
         click.echo(json.dumps(asdict(finding), ensure_ascii=False))
@@ -263,7 +302,7 @@ def doctor(path: str, check: bool, drop: bool, model: str | None, **compute: Any
 
 
 @command.command("compact")
-@collection
+@options.collection
 def compact(path: str) -> None:
     """Give back the room of what was removed, and bring the index up to date.
 
@@ -277,14 +316,14 @@ def compact(path: str) -> None:
         before = opened.info().n_bytes
         with progress_bar(None, "index", unit="vectors") as bar:
             opened.compact(on_progress=lambda n, _: bar.update(n - bar.n))
-        line = {"collection": path, "bytes_before": before, "bytes": opened.info().n_bytes}
+        line = {"collection": opened.name, "bytes_before": before, "bytes": opened.info().n_bytes}
     click.echo(json.dumps(line))
 
 
 # Steps -----------------------------------------------------------------------------------------------------
 
 
-def _chunking(opened: Collection, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
+def _chunking(opened: Store, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
     from gemel.cli.opening import longest_passage
     from gemel.tasks.passages import Chunking
 
@@ -299,25 +338,26 @@ def _chunking(opened: Collection, max_tokens: int | None, overlap_tokens: int | 
     return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
 
 
-def _add_files(
-    opened: Collection, documents: Iterator[Record], n_rows: int | None, chunking: Chunking
-) -> None:
+def _add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, chunking: Chunking) -> None:
+    from gemel.cli.opening import keep_index
     from gemel.tasks.passages import add_documents
 
     began = time.perf_counter()
     with progress_bar(n_rows, "add") as bar:
         added = add_documents(opened, documents, chunking, on_progress=lambda n: bar.update(n - bar.n))
+    keep_index(opened)
     _echo_added(opened, asdict(added), began)
 
 
-def _echo_added(opened: Collection, added: dict[str, int], began: float) -> None:
+def _echo_added(opened: Store, added: dict[str, int], began: float) -> None:
     counts = {name.removeprefix("n_"): n for name, n in added.items()}
     seconds = round(time.perf_counter() - began, 3)
-    line = {"collection": str(opened.path), **counts, "records": len(opened), "seconds": seconds}
+    line = {"collection": opened.name, **counts, "records": len(opened), "seconds": seconds}
     click.echo(json.dumps(line, ensure_ascii=False))
 
 
-def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -> None:
+def _watch(opened: Store, chunking: Chunking, choices: Mapping[str, Any]) -> None:
+    from gemel.cli.opening import keep_index
     from gemel.tasks.folder import FolderSync
 
     folder = FolderSync(opened, choices["watch"], chunking)
@@ -327,6 +367,7 @@ def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -
         with progress_bar(None, "read") as bar:
             synced = folder.sync(lambda n, n_all: bar.update(n - bar.n))
         if is_first or synced.is_change:
+            keep_index(opened)
             _echo_synced(opened, synced)
         for flaw in synced.unreadable:
             if flaw not in told:
@@ -338,9 +379,9 @@ def _watch(opened: Collection, chunking: Chunking, choices: Mapping[str, Any]) -
         time.sleep(choices["interval"])
 
 
-def _echo_synced(opened: Collection, synced: Synced) -> None:
+def _echo_synced(opened: Store, synced: Synced) -> None:
     counts = {name.removeprefix("n_"): n for name, n in asdict(synced).items() if name.startswith("n_")}
-    line = {"collection": str(opened.path), **counts, "records": len(opened)}
+    line = {"collection": opened.name, **counts, "records": len(opened)}
     click.echo(json.dumps(line, ensure_ascii=False))
     sys.stdout.flush()
 

@@ -11,53 +11,87 @@ from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
     from gemel.contracts import Encoder
-    from gemel.index import Collection
+    from gemel.index import Collection, Store
     from gemel.index.segment import DType
     from gemel.text_encoder import TextEncoder
 
 
-def open_plain(path: str, *, read_only: bool = False) -> Collection:
-    """The collection without a model, for what needs none."""
-    from gemel.index import Collection
-    from gemel.index.database import FILE_NAME
+def address_of(path: str, store: str | None) -> str:
+    """Where a collection is: a path or an address as it stands, or a name in a store."""
+    from gemel.index.opening import address_in
 
-    if not (Path(path) / FILE_NAME).is_file():
+    return path if store is None else address_in(store, path)
+
+
+def open_plain(path: str, *, read_only: bool = False) -> Store:
+    """The collection without a model, for what needs none."""
+    from gemel.index.opening import has_collection, is_remote, open_collection
+
+    if not is_remote(path) and not has_collection(path):
         raise InvalidInput(f"{path} is no collection; make one with: gemel index add {path} FILE")
-    return Collection.open(path, read_only=read_only)
+    return open_collection(path, read_only=read_only)
+
+
+def open_folder(path: str) -> Collection:
+    """The same, for reading, where only a collection in a folder will do."""
+    from gemel.index import Collection
+    from gemel.index.opening import is_remote, shown_address
+
+    if is_remote(path):
+        raise InvalidInput(
+            f"{shown_address(path)} is kept by a server, which looks after what it holds itself; expected a "
+            "collection in a folder"
+        )
+    opened = open_plain(path, read_only=True)
+    assert isinstance(opened, Collection)
+    return opened
 
 
 def open_with_model(
     path: str, model: str | None, compute: Mapping[str, Any], *, read_only: bool = False
-) -> Collection:
+) -> Store:
     """The collection with the model that it was made with, or the one that is named; another is refused."""
-    from gemel.index import Collection
-
     with open_plain(path, read_only=True) as plain:
         name = model or plain.settings.model or None
-    documents, queries = _both_sides(_load(name, compute))
-    return Collection.open(path, documents, query_encoder=queries, read_only=read_only)
+    return _open_for(_load(name, compute), path, read_only=read_only)
 
 
 def open_or_make(
     path: str, model: str | None, compute: Mapping[str, Any], *, dtype: DType | None = None
-) -> Collection:
+) -> Store:
     """The same, made if it is not there yet; its model's name is noted in it."""
-    from gemel.index import Collection
-    from gemel.index.database import FILE_NAME
+    from gemel.index.opening import create_collection, has_collection
 
-    if (Path(path) / FILE_NAME).is_file():
+    if has_collection(path):
         opened = open_with_model(path, model, compute)
         if dtype is not None and opened.settings.dtype != dtype:
             opened.close()
             raise InvalidInput(
-                f"{path} keeps its vectors as {opened.settings.dtype}, and --dtype {dtype} was given; "
+                f"{opened.name} keeps its vectors as {opened.settings.dtype}, and --dtype {dtype} was given; "
                 "leave it out, or make another collection"
             )
         return opened
     encoder = _load(model, compute)
-    Collection.create(path, encoder, dtype=dtype or "float32", model=_lasting_name(model)).close()
+    create_collection(path, encoder, dtype=dtype or "float32", model=_lasting_name(model)).close()
+    return _open_for(encoder, path)
+
+
+def _open_for(encoder: TextEncoder, path: str, *, read_only: bool = False) -> Store:
+    from gemel.index.opening import is_remote, open_collection
+
     documents, queries = _both_sides(encoder)
-    return Collection.open(path, documents, query_encoder=queries)
+    # On a server, an index that grows with each of many windows takes longer than one made at the end.
+    return open_collection(
+        path, documents, query_encoder=queries, read_only=read_only, keeps_index=not is_remote(path)
+    )
+
+
+def keep_index(opened: Store) -> None:
+    """Let a server build its index where that has become worthwhile; a folder has done so already."""
+    from gemel.index.remote import RemoteCollection
+
+    if isinstance(opened, RemoteCollection):
+        opened.keep_index()
 
 
 def longest_passage(encoder: Encoder | None) -> int | None:

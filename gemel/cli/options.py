@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -66,8 +67,25 @@ _ray_address = click.option(
     default=None,
     help="The head of the cluster, such as 10.0.0.1:6379.  [default: $RAY_ADDRESS, or one started here]",
 )
+store = click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="Where COLLECTION is kept by its name: a folder, postgresql://..., milvus:...",
+)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def collection(command: Command) -> Command:
+    """Which collection: `path` becomes its path, or its address on a server."""
+
+    @wraps(command)
+    def located(*, path: str, store: str | None, **others: Any) -> Any:
+        from gemel.cli.opening import address_of
+
+        return command(path=address_of(path, store), **others)
+
+    return click.argument("path", metavar="COLLECTION")(store(located))  # type: ignore[return-value]
 
 
 def compute(command: Command) -> Command:

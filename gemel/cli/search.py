@@ -16,7 +16,7 @@ import click
 from gemel.cli import options
 
 if TYPE_CHECKING:
-    from gemel.index import Collection
+    from gemel.index import Store
     from gemel.tasks.explain import Explanation, Match
     from gemel.tasks.search import Hit
 
@@ -26,7 +26,7 @@ SHOWN_INFLUENCES = 5
 
 
 @click.command("search")
-@click.argument("path", metavar="COLLECTION")
+@options.collection
 @click.argument("query", required=False)
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="How many to find.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out the first so many.")
@@ -65,6 +65,7 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
       gemel search reviews "battery" --filter 'year >= 2019' --explain
       gemel search reviews
       gemel search reviews < questions.txt > answers.jsonl
+      gemel search postgresql://me@localhost/texts/reviews "battery"
     """
     asker = Asker(_opened(path, choices), choices)
     shows = sys.stdout.isatty() and not as_json
@@ -85,7 +86,7 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
 class Asker:
     """A collection, and how it is to be asked."""
 
-    def __init__(self, collection: Collection, choices: Mapping[str, Any]) -> None:
+    def __init__(self, collection: Store, choices: Mapping[str, Any]) -> None:
         self.collection = collection
         self._asked = {name: choices[name] for name in ("k", "mode", "filter", "offset", "explain")}
         self._asked["reranker"] = _reranking(choices)
@@ -104,7 +105,7 @@ class Asker:
                 _write_lines(query, hits, self._asked["offset"])
 
 
-def _opened(path: str, choices: Mapping[str, Any]) -> Collection:
+def _opened(path: str, choices: Mapping[str, Any]) -> Store:
     from gemel.cli.opening import open_plain, open_with_model
 
     if choices["mode"] == "lexical":  # words need no model
@@ -129,7 +130,7 @@ def _prompt(asker: Asker, as_json: bool) -> None:
         import readline  # noqa: F401  lines can be edited, and called back
 
     n_records = len(asker.collection)
-    click.secho(f"{n_records:,} records in {asker.collection.path}; an empty line leaves", dim=True, err=True)
+    click.secho(f"{n_records:,} records in {asker.collection.name}; an empty line leaves", dim=True, err=True)
     while True:
         try:
             query = input("search: ").strip()

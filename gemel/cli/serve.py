@@ -25,6 +25,7 @@ def _limit(name: str, says: str) -> Callable[[options.Command], options.Command]
 @click.option(
     "--collections", metavar="FOLDER", help="Where collections are kept, to be searched and changed."
 )
+@click.option("--store", metavar="ADDRESS", help="The same on a server: postgresql://..., milvus:...")
 @click.option("--alias", "aliases", multiple=True, help="Another name that requests may call the model by.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -56,7 +57,7 @@ def _limit(name: str, says: str) -> Callable[[options.Command], options.Command]
 def command(**given: Any) -> None:
     """Answer requests for embeddings, search, similarity and re-ranking over HTTP, and show a page.
 
-    With neither --model nor --collections there is something to look at: the default model, and a
+    With neither --model, --collections nor --store there is something to look at: the default model, and a
     collection of Python's own documentation, which is made once and kept in the user's cache.
 
     Speaks the languages of OpenAI's, text-embeddings-inference's, Cohere's and Jina's clients. Keys may also
@@ -67,6 +68,7 @@ def command(**given: Any) -> None:
     Examples:
       gemel serve
       gemel serve --collections ./collections
+      gemel serve --store postgresql://me@localhost/texts
       gemel serve -m ./my-model --reranker cross-encoder/ms-marco-MiniLM-L6-v2 --port 3000
       curl -s localhost:8080/v1/embeddings -H 'content-type: application/json' -d '{"input": "A man eats."}'
     """
@@ -118,12 +120,15 @@ def _settings(given: dict[str, Any]) -> Any:
         device=given["device"],
         threads=given["threads"],
     )
-    has_demo = given["model"] is None and given["collections"] is None
+    if given["collections"] is not None and given["store"] is not None:
+        raise click.UsageError("--collections FOLDER and --store ADDRESS: give one of them")
+    has_demo = given["model"] is None and given["collections"] is None and given["store"] is None
     return ServeSettings(
         host=given["host"],
         port=given["port"],
         models=models,
         collections=str(demo_folder()) if has_demo else given["collections"],
+        store=given["store"],
         has_demo=has_demo,
         limits=Limits(**limits),
         allowed_hosts=given["allowed_hosts"],

@@ -9,9 +9,12 @@ import numpy.typing as npt
 
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
+from gemel.index.filters import Filter
 from gemel.index.segment import RowLayout
 
 Integers = npt.NDArray[np.int64]
+
+MAX_K = 100_000  # hits of one query
 
 
 def checked_numbers(name: str, ids: npt.ArrayLike) -> Integers:
@@ -49,3 +52,16 @@ def checked_count(name: str, n: object, at_least: int = 1) -> int:
     if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < at_least:
         raise InvalidInput(f"{name} is {n!r}; expected a whole number, at least {at_least}")
     return int(n)
+
+
+def checked_window(k: int, offset: int) -> int:
+    """How many hits have to be found, so that k are left behind the first `offset`."""
+    n_wanted = checked_count("k", k) + checked_count("offset", offset, at_least=0)
+    if n_wanted > MAX_K:
+        raise InvalidInput(f"k and offset ask for {n_wanted:,} hits; expected {MAX_K:,} at most")
+    return n_wanted
+
+
+def read_filter(filter: str | Filter | None) -> Filter | None:
+    """The filter, read if it is still a text."""
+    return filter if filter is None or isinstance(filter, Filter) else Filter(filter)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from types import TracebackType
@@ -15,24 +15,23 @@ from gemel.contracts import Encoder, Vectors, checked_texts
 from gemel.errors import InvalidInput, WriteFailed
 from gemel.index import lexical, reading
 from gemel.index.ann import OnIndexed
-from gemel.index.arguments import checked_count, checked_vectors
+from gemel.index.arguments import checked_vectors, checked_window, read_filter
 from gemel.index.database import Database
-from gemel.index.dense import CollectionInfo, DenseSearch, Plan
+from gemel.index.dense import DenseSearch
 from gemel.index.doctor import Diagnosis, Doctor
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswParameters
 from gemel.index.lexical import checked_tokenizers
+from gemel.index.planning import windows
 from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
 from gemel.index.segment import DType, Rows
 from gemel.index.settings import KnownModel, Settings, make_folder, read_settings
-from gemel.index.transfer import Export, add_entries, read_entries
+from gemel.index.store import CollectionInfo, OnProgress, Plan
+from gemel.index.transfer import Export, add_entries, read_entries, stored_windows
 from gemel.index.upkeep import Upkeep
-from gemel.index.writing import Writer, windows
+from gemel.index.writing import Writer
 
 TIMEOUT_SECONDS = 10.0
-MAX_K = 100_000
-
-OnProgress = Callable[[int], object]
 
 
 class Collection:
@@ -49,13 +48,14 @@ class Collection:
         timeout_seconds: float,
     ) -> None:
         self.path = path
+        self.name = str(path)
         self._is_read_only = read_only or not os.access(path, os.W_OK)
         self._database = Database(path, read_only=self._is_read_only, timeout_seconds=timeout_seconds)
         try:
             self.settings = read_settings(self._database)
             for model in (encoder, query_encoder):
                 if model is not None:
-                    self.settings.check_model(model.fingerprint, model.dim, path)
+                    self.settings.check_model(model.fingerprint, model.dim, self.name)
         except BaseException:
             self._database.close()
             raise
@@ -114,7 +114,7 @@ class Collection:
     def with_encoder(self, encoder: Encoder, query_encoder: Encoder | None = None) -> Collection:
         """The same open collection, which encodes with other objects of the same model."""
         for model in (encoder, query_encoder or encoder):
-            self.settings.check_model(model.fingerprint, model.dim, self.path)
+            self.settings.check_model(model.fingerprint, model.dim, self.name)
         other = copy(self)
         other.encoder, other.query_encoder = encoder, query_encoder or encoder
         return other
@@ -157,7 +157,7 @@ class Collection:
         """Store records with vectors that the model of this fingerprint has made of their texts."""
         self._check_writable()
         stored = self.settings.layout.stored(vectors)
-        self.settings.check_model(fingerprint, stored.shape[1], self.path)
+        self.settings.check_model(fingerprint, stored.shape[1], self.name)
         rows = list(each_once(checked_rows(records)))
         if len(rows) != len(stored):
             raise InvalidInput(f"{len(rows)} records and {len(stored)} vectors were given; give one for each")
@@ -229,7 +229,7 @@ class Collection:
     ) -> list[list[Found]]:
         """The same for queries that the model of this fingerprint has encoded already (n, dim)."""
         array = np.asarray(vectors)
-        self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.path)
+        self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.name)
         return self._search(array, k, filter, offset)
 
     def lexical(
@@ -244,23 +244,23 @@ class Collection:
         """The k records that share the rarest words with a query (BM25), best first."""
         if not isinstance(query, str):
             raise InvalidInput(f"a query of words is a str; a {type(query).__name__} was given")
-        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.path)
-        n_wanted = _checked_window(k, offset)
+        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
+        n_wanted = checked_window(k, offset)
         with self._database.reading() as connection:
-            ranked = lexical.ranked(connection, query, by, n_wanted, _read_filter(filter))[offset:]
+            ranked = lexical.ranked(connection, query, by, n_wanted, read_filter(filter))[offset:]
             rows = reading.rows_by_number(connection, [number for number, _ in ranked], self.path)
         return [Found(rows[number].record(self.path), score) for number, score in ranked]
 
     def terms(self, query: str, *, tokenizer: str | None = None) -> list[str]:
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
-        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.path)
+        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         with self._database.reading() as connection:
             return lexical.telling_terms(connection, query, by)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""
         with self._dense.reading() as (connection, view):
-            return self._dense.plan(connection, view, _read_filter(filter))
+            return self._dense.plan(connection, view, read_filter(filter))
 
     def info(self) -> CollectionInfo:
         """What the collection is and holds."""
@@ -305,8 +305,11 @@ class Collection:
         condition = _condition(filter)
         with self._dense.reading() as (connection, view):
             rows = reading.all_rows(connection, *condition)
-            export = Export(self.path, rows, view if with_vectors else None, self.settings.fingerprint)
-            return export.write(Path(path), connection, overwrite=overwrite)
+            kept = view if with_vectors else None
+            windows = stored_windows(self.path, rows, kept, self.settings.fingerprint)
+            dim = self.settings.dim if with_vectors else None
+            export = Export(windows, dim, lambda: reading.id_types(connection))
+            return export.write(Path(path), overwrite=overwrite)
 
     def import_file(self, path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Added:
         """Add the records of a file that a collection was exported to; vectors in it are not made again."""
@@ -346,10 +349,10 @@ class Collection:
     def _search(
         self, vectors: npt.ArrayLike, k: int, filter: str | Filter | None, offset: int
     ) -> list[list[Found]]:
-        n_wanted = _checked_window(k, offset)
+        n_wanted = checked_window(k, offset)
         queries = checked_vectors("queries", vectors, self.settings.dim)
         with self._dense.reading() as (connection, view):
-            hits = self._dense.search(connection, view, queries, n_wanted, _read_filter(filter))
+            hits = self._dense.search(connection, view, queries, n_wanted, read_filter(filter))
             ids = hits.ids[:, offset:]
             rows = reading.rows_by_number(connection, np.unique(ids[ids >= 0]).tolist(), self.path)
             reading.check_vectors(view, rows.values(), self.path)
@@ -381,17 +384,6 @@ class Collection:
             )
 
 
-def _read_filter(filter: str | Filter | None) -> Filter | None:
-    return filter if filter is None or isinstance(filter, Filter) else Filter(filter)
-
-
 def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float | None, ...]]:
-    read = _read_filter(filter)
+    read = read_filter(filter)
     return ("1", ()) if read is None else (read.sql, read.parameters)
-
-
-def _checked_window(k: int, offset: int) -> int:
-    n_wanted = checked_count("k", k) + checked_count("offset", offset, at_least=0)
-    if n_wanted > MAX_K:
-        raise InvalidInput(f"k and offset ask for {n_wanted:,} hits; expected {MAX_K:,} at most")
-    return n_wanted

@@ -6,9 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -23,6 +21,7 @@ from gemel.index.hnsw import HnswIndex
 from gemel.index.scan import Scanner, best_of, is_sparse, merged, nothing_found
 from gemel.index.segment import segment_name
 from gemel.index.settings import Settings
+from gemel.index.store import CollectionInfo, Plan
 from gemel.index.view import Mask, View
 
 EXACT_ROWS = 20_000  # in collections up to this size, comparing with all takes no longer than walking a graph
@@ -37,27 +36,6 @@ GATHER_COST, COMPARE_COST = 1.1, 0.01
 WALK_COST, CANDIDATE_COST = 1_000, 4
 
 _ATTEMPTS = 20
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a search is answered: exactly, or by the index and exact scores of what it proposes."""
-
-    method: Literal["exact", "approximate"]
-    n_rows: int  # that may be found
-    reason: str
-
-
-@dataclass(frozen=True)
-class CollectionInfo:
-    """What a collection is and holds."""
-
-    path: Path
-    settings: Settings
-    n_records: int
-    n_removed: int  # vectors that compaction would take out of the file
-    n_bytes: int
-    plan: Plan
 
 
 class DenseSearch:
@@ -121,7 +99,7 @@ class DenseSearch:
             n_records = connection.execute("select count(*) from records").fetchone()[0]
             plan = self.plan(connection, view, None)
         return CollectionInfo(
-            self.folder, self.settings, n_records, view.n_slots - view.n_live, n_bytes, plan
+            str(self.folder), self.settings, n_records, view.n_slots - view.n_live, n_bytes, plan
         )
 
     def search(

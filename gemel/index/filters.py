@@ -1,4 +1,4 @@
-"""Which records a search may find: a small language over metadata, turned into SQL parameters.
+"""Which records a search may find: a small language over metadata, the same in every store.
 
     year >= 2019 and lang in ("en", "de") and not draft
     author.name = "Kim" or tags contains "news"
@@ -14,18 +14,31 @@ comparison := = == != <> < <= > >= contains      value := number | "text" | 'tex
   every record either passes a filter or passes its opposite.
 - `contains` looks for an element in a list and for a part in a text.
 - ? stands for a value that is given beside the filter: Filter("lang = ?", "en").
-No word of a filter ever becomes SQL: fields become JSON paths and values parameters, both bound.
+No word of a filter ever becomes SQL: it is read into a tree, from which each store makes its own condition
+with fields and values as bound parameters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Literal
 
 from gemel.errors import InvalidInput
-
-Value = str | int | float | bool | None
+from gemel.index.filter_sqlite import Condition, condition_of
+from gemel.index.filter_tree import (
+    Compared,
+    Comparison,
+    Containing,
+    Field,
+    Joined,
+    Negated,
+    OneOf,
+    Test,
+    Truthy,
+    Value,
+)
 
 _TOKENS = re.compile(
     r"""\s*(?:
@@ -39,30 +52,24 @@ _TOKENS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KEYWORDS = {"and", "or", "not", "in", "contains", "true", "false", "null"}
-_COMPARISONS = {"=": "=", "==": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
-# The types that SQLite's json_type gives a value, for each kind of value that a filter can hold.
-_TYPES = {
-    str: "('text')",
-    int: "('integer', 'real')",
-    float: "('integer', 'real')",
-    bool: "('true', 'false')",
+_COMPARISONS: dict[str, Comparison] = {
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
 }
+_CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
+_KINDS = (str, int, float, bool)
 # SQLite reads expressions to a depth of 1,000, with 32,766 parameters.
 _MAX_TESTS, _MAX_DEPTH, _MAX_VALUES = 500, 50, 10_000
 
-_TYPE, _VALUE = "json_type(metadata, ?)", "json_extract(metadata, ?)"
-
-
-class Condition(NamedTuple):
-    """A piece of SQL that is 0 or 1 for every row of `records`, and its parameters."""
-
-    sql: str
-    parameters: tuple[str | int | float | None, ...]
-
 
 class Filter:
-    """A filter that has been read: `sql` and `parameters` are what SQLite gets."""
+    """A filter that has been read: `tree` is what it says, `sql` and `parameters` are what SQLite gets."""
 
     def __init__(self, text: str, *values: Value) -> None:
         if not isinstance(text, str):
@@ -75,11 +82,16 @@ class Filter:
         self._at = 0
         self._n_tests = self._depth = 0
         self._unused = list(values)
-        self.condition = self._either()
+        self.tree = self._either()
         if self._kind != "end":
             self._refuse("`and`, `or` or the end")
         if self._unused:
             raise InvalidInput(f"filter {text!r} has fewer ? than the {len(values)} values given")
+
+    @cached_property
+    def condition(self) -> Condition:
+        """An expression over `records` and its parameters, for SQLite."""
+        return condition_of(self.tree)
 
     @property
     def sql(self) -> str:
@@ -98,29 +110,26 @@ class Filter:
 
     # Reading: one method for each line of the grammar -------------------------------------------------
 
-    def _either(self) -> Condition:
+    def _either(self) -> Test:
         return self._chain("or", self._both)
 
-    def _both(self) -> Condition:
+    def _both(self) -> Test:
         return self._chain("and", self._negated)
 
-    def _chain(self, word: str, part: Callable[[], Condition]) -> Condition:
+    def _chain(self, word: Literal["and", "or"], part: Callable[[], Test]) -> Test:
         parts = [part()]
         while self._takes(word):
             parts.append(part())
-        if len(parts) == 1:
-            return parts[0]
-        sql = f" {word} ".join(part.sql for part in parts)
-        return Condition(f"({sql})", tuple(value for part in parts for value in part.parameters))
+        return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
 
-    def _negated(self) -> Condition:
+    def _negated(self) -> Test:
         n_negations = 0
         while self._takes("not"):
             n_negations += 1
         test = self._test()
-        return Condition(f"(not {test.sql})", test.parameters) if n_negations % 2 else test
+        return Negated(test) if n_negations % 2 else test
 
-    def _test(self) -> Condition:
+    def _test(self) -> Test:
         self._n_tests += 1
         if self._n_tests > _MAX_TESTS:
             raise InvalidInput(f"the filter has more than {_MAX_TESTS} tests; make it shorter, use `in`")
@@ -134,19 +143,19 @@ class Filter:
             self._expect(")")
             self._depth -= 1
             return inside
-        path = self._field()
+        field = self._field()
         if self._kind == "sign" and self._word in _COMPARISONS:
-            return _compared(path, _COMPARISONS[self._next()], self._value())
+            return _compared(field, _COMPARISONS[self._next()], self._value())
         if self._takes("contains"):
-            return _containing(path, self._value())
+            return Containing(field, self._value())
         is_negated = self._takes("not")
         if self._takes("in"):
-            return self._among(path, is_negated)
+            return self._among(field, is_negated)
         if is_negated:
             self._refuse("`in` after `not`")
-        return _true(path)
+        return Truthy(field)
 
-    def _among(self, path: str, is_negated: bool) -> Condition:
+    def _among(self, field: Field, is_negated: bool) -> Test:
         self._expect("(")
         values = [self._value()]
         while self._takes(","):
@@ -156,18 +165,18 @@ class Filter:
             raise InvalidInput(
                 f"the filter has {len(values):,} values to choose from; give {_MAX_VALUES:,} at most"
             )
-        test = _one_of(path, values)
-        return Condition(f"(not {test.sql})", test.parameters) if is_negated else test
+        test = OneOf(field, tuple(values))
+        return Negated(test) if is_negated else test
 
-    def _field(self) -> str:
+    def _field(self) -> Field:
         if self._kind == "quoted":
             name = self._next()[1:-1]
             if '"' in name:
                 raise InvalidInput(f"field {name!r} has a quotation mark in it; rename it to filter by it")
-            return f'$."{name}"'
+            return (name,)
         if self._kind != "word" or self._word.lower() in _KEYWORDS:
             self._refuse("a field")
-        return "$" + "".join(f'."{part}"' for part in self._next().split("."))
+        return tuple(self._next().split("."))
 
     def _value(self) -> Value:
         kind = self._kind
@@ -186,7 +195,7 @@ class Filter:
         if not self._unused:
             raise InvalidInput(f"filter {self.text!r} has more ? than the {len(self.values)} values given")
         value = self._unused.pop(0)
-        if value is not None and type(value) not in _TYPES:
+        if value is not None and type(value) not in _KINDS:
             raise InvalidInput(
                 f"a filter was given the {type(value).__name__} {value!r}; "
                 "expected a str, a number, a bool or None"
@@ -243,63 +252,7 @@ def _read_tokens(text: str) -> list[tuple[str, str, int]]:
     return tokens
 
 
-# Tests as SQL: each is 0 or 1, also where the field is not there -----------------------------------------
-
-
-def _true(path: str) -> Condition:
-    sql = f"coalesce({_TYPE} != 'null' and {_VALUE} not in (0, '', '[]', '{{}}'), 0)"
-    return Condition(sql, (path, path))
-
-
-def _equal(path: str, value: Value) -> Condition:
-    if value is None:
-        return Condition(f"(coalesce({_TYPE}, 'null') = 'null')", (path,))
-    return _in_order(path, "=", value)
-
-
-def _one_of(path: str, values: list[Value]) -> Condition:
-    """Equal to one of the values: one list for each kind, as SQLite reads no deep chain of alternatives."""
-    tests = [_equal(path, None)] if None in values else []
-    for types in dict.fromkeys(_TYPES.values()):
-        alike = [value for value in values if value is not None and _TYPES[type(value)] == types]
-        if alike:
-            marks = ",".join("?" * len(alike))
-            bound = (int(value) if isinstance(value, bool) else value for value in alike)
-            sql = f"coalesce({_TYPE} in {types} and {_VALUE} in ({marks}), 0)"
-            tests.append(Condition(sql, (path, path, *bound)))
-    sql = " or ".join(test.sql for test in tests)
-    return Condition(f"({sql})", tuple(value for test in tests for value in test.parameters))
-
-
-def _in_order(path: str, sign: str, value: str | int | float | bool) -> Condition:
-    sql = f"coalesce({_TYPE} in {_TYPES[type(value)]} and {_VALUE} {sign} ?, 0)"
-    return Condition(sql, (path, path, int(value) if isinstance(value, bool) else value))
-
-
-def _compared(path: str, sign: str, value: Value) -> Condition:
-    if sign == "=":
-        return _equal(path, value)
-    if sign == "!=":
-        equal = _equal(path, value)
-        return Condition(f"(not {equal.sql})", equal.parameters)
-    if value is None or isinstance(value, bool):
+def _compared(field: Field, sign: Comparison, value: Value) -> Test:
+    if sign not in ("=", "!=") and (value is None or isinstance(value, bool)):
         raise InvalidInput(f"nothing is before or after {value}; compare it with = or !=")
-    return _in_order(path, sign, value)
-
-
-def _containing(path: str, value: Value) -> Condition:
-    types = "('null')" if value is None else _TYPES[type(value)]
-    element = "element.value is ?" if value is None else "element.value = ?"
-    sql = (
-        "exists (select 1 from json_each(metadata, ?) as element "
-        f"where element.type in {types} and {element} and {_TYPE} = 'array')"
-    )
-    bound: tuple[str | int | float | None, ...] = (
-        path,
-        int(value) if isinstance(value, bool) else value,
-        path,
-    )
-    if isinstance(value, str):
-        sql = f"({sql} or coalesce({_TYPE} = 'text' and instr({_VALUE}, ?) > 0, 0))"
-        bound = (*bound, path, path, value)
-    return Condition(sql, bound)
+    return Compared(field, sign, value)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from gemel.errors import InvalidInput
 from gemel.index.database import TOKENIZERS, in_parts, table_of
@@ -30,43 +29,56 @@ def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def chosen_tokenizer(kept: Sequence[str], name: str | None, folder: Path) -> str:
+def chosen_tokenizer(kept: Sequence[str], name: str | None, place: str) -> str:
     """The tokenizer that was asked for, or the first that a collection keeps."""
     if not kept or (name is not None and name not in kept):
         offered = f"it has {', '.join(kept)}" if kept else "it was made without full text"
-        raise InvalidInput(f"{folder} has no full text by {name or 'word'}: {offered}")
+        raise InvalidInput(f"{place} has no full text by {name or 'word'}: {offered}")
     return name or kept[0]
 
 
 def terms_of(text: str, tokenizer: str) -> list[str]:
     """The distinct terms of a query, as the tokenizer would have them."""
+    return list(dict.fromkeys(all_terms(text, tokenizer)))[:_MAX_TERMS]
+
+
+def all_terms(text: str, tokenizer: str) -> list[str]:
+    """The terms of a text in their order, each as often as it stands there."""
     words = _WORDS.findall(text.replace("\0", " ").lower())
     if tokenizer == "trigram":
         # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
         padded = f" {' '.join(words)} "
-        terms = [padded[at : at + 3] for at in range(len(padded) - 2)]
-    else:
-        terms = [_without_accents(word) for word in words]
-    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+        return [padded[at : at + 3] for at in range(len(padded) - 2)]
+    return [_without_accents(word) for word in words]
+
+
+def most_matches(n_records: int) -> int:
+    """In how many records the terms of a query may be found, besides the rarest."""
+    return max(MAX_MATCHES, int(MAX_SHARE * n_records))
+
+
+def rarest(counted: Iterable[tuple[int, str]], n_records: int) -> list[tuple[int, str]]:
+    """Of terms and how often each is there the rarest, as many as are quickly ranked."""
+    kept: list[tuple[int, str]] = []
+    n_matches = 0
+    for n_found, term in sorted(pair for pair in counted if pair[0]):
+        n_matches += n_found
+        if kept and n_matches > most_matches(n_records):
+            break
+        kept.append((n_found, term))
+    return kept
 
 
 def telling_terms(connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
     """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
     n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
-    most = max(MAX_MATCHES, int(MAX_SHARE * n_records))
+    most = most_matches(n_records)
     table = table_of(tokenizer)
     # Counted no further than it matters: the table of terms would count every "the".
     count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
     terms = terms_of(query, tokenizer)
     counted = [(connection.execute(count, (f'"{term}"',)).fetchone()[0], term) for term in terms]
-    kept: list[str] = []
-    n_matches = 0
-    for n_found, term in sorted(pair for pair in counted if pair[0]):
-        n_matches += n_found
-        if kept and n_matches > most:
-            break
-        kept.append(term)
-    return kept
+    return [term for _, term in rarest(counted, n_records)]
 
 
 def _without_accents(word: str) -> str:

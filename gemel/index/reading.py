@@ -36,6 +36,11 @@ class StoredRow(NamedTuple):
         """Whether it is what was written."""
         return row_checksum(self[:6]) == self.checksum and content_hash(self.text) == self.content
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is what was written, and has its vector."""
+        return self.vector_checksum is not None and self.is_whole
+
     def record(self, folder: Path) -> Record:
         """The record, or the news that it is no longer what was written."""
         if not self.is_whole:
@@ -83,6 +88,12 @@ def all_rows(
     """All rows, in the order in which their texts came."""
     statement = f"select {_COLUMNS} from records where {where} order by number"
     return map(StoredRow._make, connection.execute(statement, tuple(parameters)))
+
+
+def id_types(connection: sqlite3.Connection) -> set[type]:
+    """Which types the ids have."""
+    kinds = connection.execute("select distinct typeof(id) from records")
+    return {int if kind == "integer" else str for (kind,) in kinds}
 
 
 def check_vectors(view: View, rows: Iterable[StoredRow], folder: Path) -> None:

@@ -54,16 +54,16 @@ class Settings:
         """What all vectors have in common."""
         return RowLayout(self.dim, self.dtype)
 
-    def check_model(self, fingerprint: str, dim: int, folder: Path) -> None:
+    def check_model(self, fingerprint: str, dim: int, name: str) -> None:
         """Refuse the vectors of another model: they would be compared, and the result would mean nothing."""
         if fingerprint != self.fingerprint:
             raise ModelMismatch(
-                f"{folder} holds vectors of the model {self.fingerprint} and was given {fingerprint}; "
+                f"{name} holds vectors of the model {self.fingerprint} and was given {fingerprint}; "
                 "use the encoder that it was made with, or make another collection"
             )
         if dim != self.dim:
             raise ModelMismatch(
-                f"{folder} holds vectors of {self.dim} numbers and the encoder gives {dim}; "
+                f"{name} holds vectors of {self.dim} numbers and the encoder gives {dim}; "
                 "use the encoder as it was when the collection was made"
             )
 

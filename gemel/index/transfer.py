@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import groupby, islice
@@ -30,15 +29,16 @@ _FORMATS = "expected .jsonl, .jsonl.gz or .parquet"
 
 
 class Export:
-    """Records on their way to a file, with vectors and the model's fingerprint where these are wanted."""
+    """Records on their way to a file: windows of rows as in COLUMNS, and `dim` where these have vectors."""
 
-    def __init__(self, folder: Path, rows: Iterable[StoredRow], view: View | None, fingerprint: str) -> None:
-        self._folder = folder
-        self._rows = iter(rows)
-        self._view = view
-        self._fingerprint = fingerprint
+    def __init__(
+        self, windows: Iterable[list[dict[str, Any]]], dim: int | None, id_types: Callable[[], set[type]]
+    ) -> None:
+        self._windows = windows
+        self._dim = dim
+        self._id_types = id_types  # asked only where a format has to know
 
-    def write(self, path: Path, connection: sqlite3.Connection, *, overwrite: bool) -> int:
+    def write(self, path: Path, *, overwrite: bool) -> int:
         """Write the file, which appears whole or not at all; how many records it has."""
         kind = _checked_kind(path)
         if path.exists() and not overwrite:
@@ -48,10 +48,7 @@ class Export:
         draft = path.with_name(f".{path.name}.unfinished")
         try:
             with draft.open("wb") as file:
-                if kind == "parquet":
-                    n_records = self._write_parquet(file, connection)
-                else:
-                    n_records = self._write_lines(file, kind)
+                n_records = self._write_parquet(file) if kind == "parquet" else self._write_lines(file, kind)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(path)
@@ -65,54 +62,56 @@ class Export:
             draft.unlink(missing_ok=True)
         return n_records
 
-    def _windows(self) -> Iterator[list[dict[str, Any]]]:
-        while rows := list(islice(self._rows, WINDOW_ROWS)):
-            window = []
-            for row in rows:
-                record = row.record(self._folder)
-                window.append({"id": record.id, "text": record.text, "metadata": row.metadata})
-            if self._view is not None:
-                self._add_vectors(rows, window, self._view)
-            yield window
-
-    def _add_vectors(self, rows: list[StoredRow], window: list[dict[str, Any]], view: View) -> None:
-        check_vectors(view, rows, self._folder)
-        slots = view.slots_of(np.array([row.number for row in rows], np.int64))
-        for entry, vector in zip(window, view.rows[slots].astype(np.float32), strict=True):
-            entry |= {"embedding": vector, "fingerprint": self._fingerprint}
-
     def _write_lines(self, file: IO[bytes], kind: str) -> int:
         n_records = 0
         stream: Any = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if kind == "jsonl.gz" else file
-        for window in self._windows():
+        for window in self._windows:
             stream.write("".join(map(_line, window)).encode())
             n_records += len(window)
         if stream is not file:
             stream.close()
         return n_records
 
-    def _write_parquet(self, file: IO[bytes], connection: sqlite3.Connection) -> int:
+    def _write_parquet(self, file: IO[bytes]) -> int:
         pyarrow = import_pyarrow("writing parquet")
-        kinds = {kind for (kind,) in connection.execute("select distinct typeof(id) from records")}
+        kinds = self._id_types()
         if len(kinds) > 1:
             raise InvalidInput(
                 "parquet keeps ids of one type and these are both str and int; export to .jsonl"
             )
         columns = [
-            ("id", pyarrow.int64() if kinds == {"integer"} else pyarrow.string()),
+            ("id", pyarrow.int64() if kinds == {int} else pyarrow.string()),
             ("text", pyarrow.string()),
             ("metadata", pyarrow.string()),
         ]
-        if self._view is not None:
-            vector = pyarrow.list_(pyarrow.float32(), self._view.layout.dim)
+        if self._dim is not None:
+            vector = pyarrow.list_(pyarrow.float32(), self._dim)
             columns += [("embedding", vector), ("fingerprint", pyarrow.string())]
         schema = pyarrow.schema(columns)
         n_records = 0
         with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-            for window in self._windows():
+            for window in self._windows:
                 writer.write_table(pyarrow.Table.from_pylist(window, schema=schema))
                 n_records += len(window)
         return n_records
+
+
+def stored_windows(
+    folder: Path, rows: Iterable[StoredRow], view: View | None, fingerprint: str
+) -> Iterator[list[dict[str, Any]]]:
+    """The rows of a table on their way to a file, with vectors and fingerprint where a view is given."""
+    remaining = iter(rows)
+    while together := list(islice(remaining, WINDOW_ROWS)):
+        window: list[dict[str, Any]] = []
+        for row in together:
+            record = row.record(folder)
+            window.append({"id": record.id, "text": record.text, "metadata": row.metadata})
+        if view is not None:
+            check_vectors(view, together, folder)
+            slots = view.slots_of(np.array([row.number for row in together], np.int64))
+            for entry, vector in zip(window, view.rows[slots].astype(np.float32), strict=True):
+                entry |= {"embedding": vector, "fingerprint": fingerprint}
+        yield window
 
 
 def add_entries(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,15 @@ from gemel.index import lexical
 from gemel.index.checksums import row_checksum
 from gemel.index.database import Database, in_parts
 from gemel.index.lock import locked
+from gemel.index.planning import Changes, changes_for
 from gemel.index.reading import StoredRow, known_rows
 from gemel.index.records import Added, Id, Row
 from gemel.index.segment import Rows, Segment
 from gemel.index.settings import Settings
 
 LOCK_NAME = "writer.lock"
-WINDOW_TEXTS = 4_096  # encoded and committed at a time
-WINDOW_CHARS = 16_000_000
 
 Encode = Callable[[list[str]], Rows]  # texts -> vectors as they are stored
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What has to be done with a window of rows, given what is in the table."""
-
-    inserted: list[Row]  # these need a vector, be they new or changed
-    replaced: list[StoredRow]  # these go, to come back changed
-    relabelled: list[tuple[Row, StoredRow]]  # only the metadata of these has changed
-    n_unchanged: int
-
-    def added(self, n_encoded: int) -> Added:
-        """The plan in numbers."""
-        n_changed = len(self.replaced) + len(self.relabelled)
-        return Added(len(self.inserted) - len(self.replaced), n_changed, self.n_unchanged, n_encoded)
 
 
 class Writer:
@@ -91,9 +74,12 @@ class Writer:
             return len(numbers)
 
     def _apply(
-        self, connection: sqlite3.Connection, plan: _Plan, vector_of: Callable[[Row], npt.NDArray[Any]]
+        self,
+        connection: sqlite3.Connection,
+        plan: Changes[StoredRow],
+        vector_of: Callable[[Row], npt.NDArray[Any]],
     ) -> None:
-        if not (plan.inserted or plan.relabelled):
+        if not plan:
             return
         remove_numbers(connection, [known.number for known in plan.replaced], self._tokenizers)
         if plan.inserted:
@@ -142,43 +128,8 @@ def remove_numbers(connection: sqlite3.Connection, numbers: Sequence[int], token
     connection.executemany("insert into removed (number) values (?)", one_each)
 
 
-def windows(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """The rows in windows, each bounded in texts and in characters."""
-    remaining = iter(rows)
-    window: list[Row] = []
-    n_chars = 0
-    for row in remaining:
-        window.append(row)
-        n_chars += len(row.text)
-        if len(window) >= WINDOW_TEXTS or n_chars >= WINDOW_CHARS:
-            yield window
-            window, n_chars = [], 0
-    if window:
-        yield window
-
-
-def _planned(connection: sqlite3.Connection, rows: Sequence[Row]) -> _Plan:
-    known = known_rows(connection, [row.id for row in rows])
-    plan = _Plan([], [], [], 0)
-    last = {row.id: row for row in rows}  # of a text without an id that stands here twice
-    n_unchanged = len(rows) - len(last)
-    for row in last.values():
-        before = known.get(row.id)
-        if before is None:
-            plan.inserted.append(row)
-        elif not _is_stored(row, before):
-            plan.inserted.append(row)
-            plan.replaced.append(before)
-        elif row.metadata != before.metadata:
-            plan.relabelled.append((row, before))
-        else:
-            n_unchanged += 1
-    return _Plan(plan.inserted, plan.replaced, plan.relabelled, n_unchanged)
-
-
-def _is_stored(row: Row, known: StoredRow) -> bool:
-    """Whether the text is there, whole and with its vector: adding a damaged record again mends it."""
-    return row.content == known.content and known.vector_checksum is not None and known.is_whole
+def _planned(connection: sqlite3.Connection, rows: Sequence[Row]) -> Changes[StoredRow]:
+    return changes_for(rows, known_rows(connection, [row.id for row in rows]))
 
 
 def checksum_of(number: int, row: Row, vector_checksum: int | None) -> int:

@@ -15,7 +15,7 @@ from starlette.types import Receive
 from gemel.serve.batcher import Batcher, Job, Runner
 from gemel.serve.bodies import BodyRoom
 from gemel.serve.keys import Keys
-from gemel.serve.library import Library
+from gemel.serve.library import AnyLibrary, Library, StoreLibrary
 from gemel.serve.metrics import Gauge, Metrics
 from gemel.serve.models import Models, Shelf
 from gemel.serve.refusals import ClientGone, Refusal
@@ -36,7 +36,7 @@ class Serving:
         self.limits = settings.limits
         self.shelf = shelf
         self.keys = keys
-        self.library = None if settings.collections is None else Library(settings.collections)
+        self.library = _library(settings)
         self.workers = ThreadPoolExecutor(WORKERS, "gemel-work")
         self.slow_workers = ThreadPoolExecutor(SLOW_WORKERS, "gemel-slow-work")
         self.metrics = Metrics()
@@ -70,6 +70,12 @@ class Serving:
     def retry_after_seconds(self) -> int:
         """When it makes sense to come again: when about half of the queue will be done."""
         return max(1, math.ceil(self.batcher.seconds_of(self.batcher.n_tokens) / 2))
+
+
+def _library(settings: ServeSettings) -> AnyLibrary | None:
+    if settings.store is not None:
+        return StoreLibrary(settings.store)
+    return None if settings.collections is None else Library(settings.collections)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from gemel.index import CollectionInfo
 from gemel.serve.answers import Answer
 from gemel.serve.calls import Call
 from gemel.serve.inputs import check_count
-from gemel.serve.library import NAME, Library, checked_name
+from gemel.serve.library import NAME, AnyLibrary, checked_name
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
@@ -119,7 +119,7 @@ REMOVED = Reply(
 )
 
 
-def the_library(call: Call) -> Library:
+def the_library(call: Call) -> AnyLibrary:
     """The server's collections, if it keeps any."""
     if call.serving.library is None:
         raise Refusal(
@@ -246,7 +246,7 @@ def _described(call: Call, name: str, found: CollectionInfo) -> dict[str, Any]:
 def _is_usable(call: Call, found: CollectionInfo) -> bool:
     encoder = call.models.encoder
     try:
-        found.settings.check_model(encoder.fingerprint, encoder.dim, found.path)
+        found.settings.check_model(encoder.fingerprint, encoder.dim, found.name)
     except ModelMismatch:
         return False
     return True

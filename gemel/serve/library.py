@@ -1,4 +1,4 @@
-"""The collections that the server keeps: folders under one root, opened once and used by all requests."""
+"""The collections that the server keeps, in a folder or a store: opened once and used by all requests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from pathlib import Path
 
 from gemel.contracts import Encoder
 from gemel.errors import InvalidInput
-from gemel.index import Collection
+from gemel.index import Collection, Store
 from gemel.index.database import FILE_NAME
+from gemel.index.opening import (
+    address_in,
+    collection_names,
+    create_collection,
+    has_collection,
+    open_collection,
+    shown_store,
+)
 from gemel.serve.refusals import Refusal
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -64,6 +72,61 @@ class Library:
             for _, collection in self._opened.values():
                 collection.close()
             self._opened.clear()
+
+
+class StoreLibrary:
+    """The same for the collections of a store that is not a folder."""
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+        self._shown = shown_store(store)
+        self._opened: dict[str, Store] = {}
+        self._lock = threading.Lock()
+        self.names()  # a store that cannot be used is told at once, and not to the first request
+
+    def names(self) -> list[str]:
+        """The names of the collections that are there, in the order of the alphabet."""
+        names = collection_names(self._store, timeout_seconds=WRITE_SECONDS)
+        return [name for name in names if NAME.fullmatch(name)]
+
+    def collection(self, name: str) -> Store:
+        """The open collection of that name; it has no encoder yet."""
+        address = address_in(self._store, checked_name(name))
+        with self._lock:
+            known = self._opened.get(name)
+        if known is not None:
+            return known
+        # Not under the lock: a server that is away would keep those waiting whose collections are open.
+        if not has_collection(address, timeout_seconds=WRITE_SECONDS):
+            raise Refusal(
+                "not_found", f"there is no collection {name!r}; /v1/collections lists those that there are"
+            )
+        opened = open_collection(address, timeout_seconds=WRITE_SECONDS)
+        with self._lock:
+            kept = self._opened.setdefault(name, opened)
+        if kept is not opened:
+            opened.close()
+        return kept
+
+    def create(self, name: str, encoder: Encoder, model: str) -> Store:
+        """Make an empty collection for the vectors of this encoder."""
+        address = address_in(self._store, checked_name(name))
+        create_collection(address, encoder, model=model, timeout_seconds=WRITE_SECONDS).close()
+        return self.collection(name)
+
+    def without_root(self, message: str) -> str:
+        """A message in which collections go by their names: where they are is nobody's business."""
+        return message.replace(f"{self._shown}/", "").replace(self._shown, "the store of collections")
+
+    def close(self) -> None:
+        """Close what is open."""
+        with self._lock:
+            for collection in self._opened.values():
+                collection.close()
+            self._opened.clear()
+
+
+AnyLibrary = Library | StoreLibrary
 
 
 def checked_name(name: str) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gemel.errors import Busy, Damaged, GemelError, InvalidInput, ModelMismatch, Overloaded, WriteFailed
+from gemel.errors import (
+    Busy,
+    Damaged,
+    GemelError,
+    InvalidInput,
+    ModelMismatch,
+    Overloaded,
+    ServerError,
+    WriteFailed,
+)
 
 Dialect = Literal["openai", "tei", "cohere"]
 
@@ -103,6 +112,9 @@ def refusal_of(error: Exception, retry_after_seconds: int = 1) -> Refusal:
         return error
     if isinstance(error, Overloaded):
         return Refusal("overloaded", str(error), headers={"Retry-After": str(retry_after_seconds)})
+    if isinstance(error, ServerError):  # what it says is for the log: it names hosts and users
+        away = "the store of the collections cannot be reached, or has failed; try again later"
+        return Refusal("busy", away, headers={"Retry-After": "1"})
     for kind_of_error, reason in TOLD:
         if isinstance(error, kind_of_error):
             return Refusal(reason, str(error), headers={"Retry-After": "1"} if reason == "busy" else None)

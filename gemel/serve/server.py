@@ -20,6 +20,7 @@ from gemel.serve.app import make_app
 from gemel.serve.calls import Serving
 from gemel.serve.demo import add_demo
 from gemel.serve.keys import Keys
+from gemel.serve.library import Library
 from gemel.serve.logs import log, set_up
 from gemel.serve.models import Shelf, load_models
 from gemel.serve.protocol import PatientProtocol
@@ -127,7 +128,7 @@ def serve(
     bound = _bound_socket(settings)
     models = load_models(settings.models)
     serving = Serving(settings, Shelf(models, settings.models), keys)
-    if settings.has_demo and serving.library is not None:
+    if settings.has_demo and isinstance(serving.library, Library):
         try:
             add_demo(serving.library, models.encoder, models.name, on_begin=on_demo)
         except OSError as error:  # no room, or no right to write: everything else can be served

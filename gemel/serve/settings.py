@@ -55,6 +55,7 @@ class ServeSettings:
     port: int = 8080
     models: ModelChoice = field(default_factory=ModelChoice)
     collections: str | None = None  # the folder of all collections; without one there are none
+    store: str | None = field(default=None, repr=False)  # or the address of a store that has them
     has_demo: bool = False  # make a collection of Python's own documentation there, if it is not there yet
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()  # besides the loopback names and the host itself

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemel.errors import InvalidInput
-from gemel.index import Collection, Filter, Record
+from gemel.index import Filter, Record, Store
 from gemel.index.checksums import content_hash
 from gemel.index.records import Id
 from gemel.tasks.passages import FILE_KEY, Chunking, add_documents, passage_of, remove_documents
@@ -40,7 +40,7 @@ class FolderSync:
     A file whose time and size are as before is not read, one whose content is as before is not encoded.
     """
 
-    def __init__(self, collection: Collection, folder: str | os.PathLike[str], chunking: Chunking) -> None:
+    def __init__(self, collection: Store, folder: str | os.PathLike[str], chunking: Chunking) -> None:
         self.folder = Path(folder).resolve()
         self._check_folder()
         self._collection = collection

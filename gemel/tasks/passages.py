@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.errors import InvalidInput
-from gemel.index import Added, Collection, Record
+from gemel.index import Added, Record, Store
 from gemel.index.records import Id
 
 KEY = "_passage"  # in the metadata of a record that is a part of a document
@@ -80,7 +80,7 @@ def passage_of(record: Record) -> Passage | None:
 
 
 def add_documents(
-    collection: Collection,
+    collection: Store,
     documents: Iterable[Record],
     chunking: Chunking,
     *,
@@ -105,7 +105,7 @@ def add_documents(
     return added
 
 
-def remove_documents(collection: Collection, ids: Iterable[Id]) -> int:
+def remove_documents(collection: Store, ids: Iterable[Id]) -> int:
     """Remove documents with all their passages; how many of them were there."""
     asked = list(dict.fromkeys(ids))
     there = zip(asked, collection.get(asked), strict=True)
@@ -156,7 +156,7 @@ class Counter(Protocol):
 class _Counter:
     """Counts as the collection's encoder does, or words where it has no tokens."""
 
-    def __init__(self, collection: Collection) -> None:
+    def __init__(self, collection: Store) -> None:
         self._count: CountTokens | None = getattr(collection.encoder, "count_tokens", None)
         self.n_special = 0 if self._count is None else int(self._count([""])[0])
 
@@ -242,7 +242,7 @@ def _each_once(documents: Iterable[Record]) -> Iterator[Record]:
         yield document
 
 
-def _check_not_taken(collection: Collection, records: Sequence[Record]) -> None:
+def _check_not_taken(collection: Store, records: Sequence[Record]) -> None:
     """Refuse a document and a passage of another one under the same id."""
     for record, there in zip(records, collection.get([record.id for record in records]), strict=True):
         if there is None:
@@ -254,7 +254,7 @@ def _check_not_taken(collection: Collection, records: Sequence[Record]) -> None:
             )
 
 
-def _stale(collection: Collection, n_kept: dict[Id, int]) -> list[tuple[Id, Id]]:
+def _stale(collection: Store, n_kept: dict[Id, int]) -> list[tuple[Id, Id]]:
     """What is left of earlier texts, document and record, given how many passages each document has now."""
     split = [id_ for id_, n in n_kept.items() if n > 1]
     whole = zip(split, collection.get(split), strict=True)

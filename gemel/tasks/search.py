@@ -15,9 +15,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from gemel.contracts import Reranker, Vectors, checked_texts
 from gemel.errors import InvalidInput
-from gemel.index import Collection, Filter, Found, Record
-from gemel.index.arguments import checked_count
-from gemel.index.collection import MAX_K
+from gemel.index import Filter, Found, Record, Store
+from gemel.index.arguments import MAX_K, checked_count
 from gemel.index.records import Id
 from gemel.tasks.explain import Explanation, Place, influences, is_unspaced, matches
 from gemel.tasks.fusion import depth_for, fused_pages, rank_share
@@ -42,7 +41,7 @@ class Hit:
 
 
 def search(
-    collection: Collection,
+    collection: Store,
     queries: Sequence[str],
     k: int = 10,
     *,
@@ -92,7 +91,7 @@ class _Candidate:
 
 
 def _rankings(
-    collection: Collection,
+    collection: Store,
     queries: list[str],
     channels: Sequence[Channel],
     depth: int,
@@ -110,9 +109,7 @@ def _rankings(
     return rankings, vectors
 
 
-def _dense(
-    collection: Collection, vectors: Vectors, depth: int, filter: str | Filter | None
-) -> list[_Ranking]:
+def _dense(collection: Store, vectors: Vectors, depth: int, filter: str | Filter | None) -> list[_Ranking]:
     def ask(rows: Vectors, n: int) -> list[list[Found]]:
         return collection.search_vectors(rows, n, fingerprint=collection.settings.fingerprint, filter=filter)
 
@@ -124,7 +121,7 @@ def _dense(
 
 
 def _lexical(
-    collection: Collection, queries: Sequence[str], depth: int, filter: str | Filter | None
+    collection: Store, queries: Sequence[str], depth: int, filter: str | Filter | None
 ) -> list[_Ranking]:
     def ask(query: str, n: int) -> list[Found]:
         return collection.lexical(query, n, filter=filter, tokenizer=_tokenizer(collection, query))
@@ -132,7 +129,7 @@ def _lexical(
     return [_documents(ask(query, depth), depth, partial(ask, query)) for query in queries]
 
 
-def _tokenizer(collection: Collection, query: str) -> str | None:
+def _tokenizer(collection: Store, query: str) -> str | None:
     """By parts of words where the query's script has no borders between them; else as is usual here."""
     return "trigram" if is_unspaced(query) and "trigram" in collection.settings.text_search else None
 
@@ -206,14 +203,14 @@ def _hit(found: _Candidate, explain: bool) -> Hit:
     return Hit(document, found.record.text, found.score, metadata, passage, explanation)
 
 
-def found_words(collection: Collection, query: str) -> str:
+def found_words(collection: Store, query: str) -> str:
     """The words of a query that a search by words goes by; all of them where there is no full text."""
     if not collection.settings.text_search or is_unspaced(query):
         return query
     return " ".join(collection.terms(query))
 
 
-def _explained(collection: Collection, query: str, hits: list[Hit], vector: Vectors | None) -> list[Hit]:
+def _explained(collection: Store, query: str, hits: list[Hit], vector: Vectors | None) -> list[Hit]:
     """The hits with the words they share with the query and, by meaning, the words that count."""
     texts = [hit.text for hit in hits]
     weights: Sequence[Sequence[Any]] = [()] * len(hits)
@@ -240,13 +237,13 @@ def _checked_queries(queries: Sequence[str]) -> list[str]:
     return checked_texts(queries)
 
 
-def _channels(collection: Collection, mode: str | None) -> tuple[Channel, ...]:
+def _channels(collection: Store, mode: str | None) -> tuple[Channel, ...]:
     if mode not in (None, *get_args(Mode)):
         raise InvalidInput(f"mode is {mode!r}; expected one of {', '.join(get_args(Mode))}")
     has_words = bool(collection.settings.text_search)
     if mode in ("lexical", "hybrid") and not has_words:
         raise InvalidInput(
-            f"{collection.path} was made without full text; search it with mode='dense', or make it anew"
+            f"{collection.name} was made without full text; search it with mode='dense', or make it anew"
         )
     if mode == "lexical":
         return ("lexical",)
@@ -266,10 +263,10 @@ def _checked_depth(n_wanted: int, reading: Reranking | None) -> int:
     return reading.n_candidates
 
 
-def _encoded(collection: Collection, queries: list[str]) -> Vectors:
+def _encoded(collection: Store, queries: list[str]) -> Vectors:
     if collection.query_encoder is None:
         raise InvalidInput(
-            f"{collection.path} was opened without an encoder; open it with one, or search it by words "
+            f"{collection.name} was opened without an encoder; open it with one, or search it by words "
             "with mode='lexical'"
         )
     return collection.query_encoder.encode(queries)

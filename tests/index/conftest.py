@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from stand_ins import ToyEncoder
+from store_places import PLACES, Place
 
 from gemel.index import Collection, dense, scan, upkeep
 
@@ -16,6 +17,12 @@ def collection(tmp_path: Path, toy_encoder: ToyEncoder) -> Iterator[Collection]:
     """An empty collection of a toy encoder's."""
     with Collection.create(tmp_path / "collection", toy_encoder) as made:
         yield made
+
+
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Each of the places where a collection may be kept."""
+    return Place(request.param, tmp_path)
 
 
 @pytest.fixture

@@ -1,17 +1,21 @@
-"""What every index does, whatever is behind it: an index of another kind joins by a line in INDEXES."""
+"""What every index does, whatever is behind it: another kind joins by a line in INDEXES or REMOTE."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from store_places import Place
 
 from gemel.contracts import Index
 from gemel.errors import InvalidInput
 from gemel.index import ExactIndex, HnswIndex, HnswParameters
+from gemel.index.opening import open_index
+from gemel.index.remote_index import RemoteIndex
 from gemel.similarity import MEASURES, top_k
 
 DIM = 24
@@ -31,19 +35,41 @@ def hnsw(dtype: str) -> Callable[[str], Index]:
     return lambda measure: HnswIndex(HnswParameters(DIM, measure, dtype))  # type: ignore[arg-type]
 
 
+def remote(kind: str, dtype: Any = "float32") -> Callable[[str], Index]:
+    def make(measure: str) -> Index:
+        return open_index(Place(kind, Path()).address(), DIM, measure=measure, dtype=dtype)
+
+    return make
+
+
 INDEXES = {
     "exact": Kind(lambda measure: ExactIndex(DIM, measure=measure), measures=tuple(MEASURES)),
     "hnsw float32": Kind(hnsw("float32"), recall=0.95, tolerance=1e-3),
     "hnsw float16": Kind(hnsw("float16"), recall=0.95, tolerance=2e-2),
     "hnsw int8": Kind(hnsw("int8"), measures=("cosine",), recall=0.9, tolerance=2e-2),
 }
-CASES = [(name, measure) for name, kind in INDEXES.items() for measure in kind.measures]
+REMOTE = {
+    "milvus": Kind(remote("milvus"), recall=0.98),
+    "pgvector": Kind(remote("postgresql"), measures=tuple(MEASURES)),
+    "pgvector float16": Kind(
+        remote("postgresql", "float16"), measures=tuple(MEASURES), recall=0.95, tolerance=2e-2
+    ),
+}
+CASES = [(name, measure) for name, kind in INDEXES.items() for measure in kind.measures] + [
+    pytest.param((name, measure), marks=pytest.mark.extras, id=f"{name} {measure}")
+    for name, kind in REMOTE.items()
+    for measure in kind.measures
+]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: " ".join(case))
-def case(request: pytest.FixtureRequest) -> tuple[Kind, str, Index]:
+def case(request: pytest.FixtureRequest) -> Iterator[tuple[Kind, str, Index]]:
     name, measure = request.param
-    return INDEXES[name], measure, INDEXES[name].make(measure)
+    kind = {**INDEXES, **REMOTE}[name]
+    index = kind.make(measure)
+    yield kind, measure, index
+    if isinstance(index, RemoteIndex):
+        index.close()
 
 
 def rows_for(n: int, seed: int = 0) -> np.ndarray:

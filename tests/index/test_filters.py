@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 import sqlite3
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from store_places import postgres_server
 
 from gemel.errors import InvalidInput
 from gemel.index import Filter
+from gemel.index.judging import passes
+from gemel.index.milvus.expressions import necessary
+from gemel.index.postgres.conditions import condition_for
 
 RECORDS: list[dict[str, Any]] = [
     {"year": 2019, "lang": "en", "draft": False, "tags": ["news", "sport"], "author": {"name": "Kim"}},
@@ -22,6 +28,28 @@ RECORDS: list[dict[str, Any]] = [
     {},
     {"author": "Kim", "and": 3, "'; drop table records; --": 1, "lang": 'say "so"'},
 ]
+
+
+def passing_in_postgres(text: str, *values: Any) -> list[int]:
+    """The records that PostgreSQL lets through."""
+    condition = condition_for(Filter(text, *values))
+    statement = f"select number - 1 from filtered where {condition.sql} order by number"
+    connection = filtered_table()
+    found = connection.execute(statement, condition.parameters).fetchall()
+    assert connection.execute("select count(*) from filtered").fetchone() == (len(RECORDS),)
+    return [number for (number,) in found]
+
+
+@cache
+def filtered_table() -> Any:
+    """A connection to a table of the records."""
+    import psycopg
+
+    connection = psycopg.connect(postgres_server().uri, autocommit=True)
+    connection.execute("create temporary table filtered (number serial, fields jsonb not null)")
+    for record in RECORDS:
+        connection.execute("insert into filtered (fields) values (%s)", (json.dumps(record),))
+    return connection
 
 
 def passing(text: str, *values: Any) -> list[int]:
@@ -36,48 +64,70 @@ def passing(text: str, *values: Any) -> list[int]:
     return [number for (number,) in found]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("year >= 2019", [0, 1, 3]),
-        ("year > 2019 and year < 2020", [3]),
-        ('year = "2020"', [2]),
-        ("year == 2020.0", [1]),
-        ("year != 2020", [0, 2, 3, 4, 5]),
-        ("year <> 2020", [0, 2, 3, 4, 5]),
-        ("not year = 2020", [0, 2, 3, 4, 5]),
-        ("draft", [1]),
-        ("not draft", [0, 2, 3, 4, 5]),
-        ("not not draft", [1]),
-        ("draft = false", [0]),
-        ("draft = 0", [3]),
-        ("lang = null", [2, 4]),
-        ("lang != null", [0, 1, 3, 5]),
-        ("lang", [0, 1, 5]),
-        ("tags", [0, 2, 3]),
-        ('lang in ("en", \'de\')', [0, 1]),
-        ('lang not in ("en", "de", null)', [3, 5]),
-        ('lang > "d" and lang < "f"', [0, 1]),
-        ('tags contains "news"', [0, 2]),
-        ("tags contains 1", [3]),
-        ("tags contains true", [3]),
-        ("tags contains null", [3]),
-        ("tags contains 2.5", [3]),
-        ('author.name = "Kim"', [0]),
-        ('author = "Kim"', [5]),
-        ("`a field with spaces` = 1", [2]),
-        ("`and` = 3", [5]),
-        ("`'; drop table records; --` = 1", [5]),
-        ('lang = "say \\"so\\""', [5]),
-        ("year >= 2019 and lang in (\"en\", \"de\") and not draft", [0]),
-        ('draft or author = "Kim" and year = 1', [1]),
-        ('(draft or author = "Kim") and not year = 2020', [5]),
-        ("YEAR = 2019", []),
-        ("year >= -1e3 AND NOT draft", [0, 3]),
-    ],
-)  # fmt: skip
+FILTERS: list[tuple[str, list[int]]] = [
+    ("year >= 2019", [0, 1, 3]),
+    ("year > 2019 and year < 2020", [3]),
+    ('year = "2020"', [2]),
+    ("year == 2020.0", [1]),
+    ("year != 2020", [0, 2, 3, 4, 5]),
+    ("year <> 2020", [0, 2, 3, 4, 5]),
+    ("not year = 2020", [0, 2, 3, 4, 5]),
+    ("draft", [1]),
+    ("not draft", [0, 2, 3, 4, 5]),
+    ("not not draft", [1]),
+    ("draft = false", [0]),
+    ("draft = 0", [3]),
+    ("lang = null", [2, 4]),
+    ("lang != null", [0, 1, 3, 5]),
+    ("lang", [0, 1, 5]),
+    ("tags", [0, 2, 3]),
+    ('lang in ("en", \'de\')', [0, 1]),
+    ('lang not in ("en", "de", null)', [3, 5]),
+    ('lang > "d" and lang < "f"', [0, 1]),
+    ('tags contains "news"', [0, 2]),
+    ("tags contains 1", [3]),
+    ("tags contains true", [3]),
+    ("tags contains null", [3]),
+    ("tags contains 2.5", [3]),
+    ('author.name = "Kim"', [0]),
+    ('author = "Kim"', [5]),
+    ("`a field with spaces` = 1", [2]),
+    ("`and` = 3", [5]),
+    ("`'; drop table records; --` = 1", [5]),
+    ('lang = "say \\"so\\""', [5]),
+    ("year >= 2019 and lang in (\"en\", \"de\") and not draft", [0]),
+    ('draft or author = "Kim" and year = 1', [1]),
+    ('(draft or author = "Kim") and not year = 2020', [5]),
+    ("YEAR = 2019", []),
+    ("year >= -1e3 AND NOT draft", [0, 3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), FILTERS)
 def test_a_filter_lets_through_what_it_says(text: str, expected: list[int]) -> None:
     assert passing(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), FILTERS)
+def test_what_is_judged_here_is_judged_alike(text: str, expected: list[int]) -> None:
+    tree = Filter(text).tree
+    assert [number for number, record in enumerate(RECORDS) if passes(tree, record)] == expected
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(("text", "expected"), FILTERS)
+def test_postgres_lets_through_the_same(text: str, expected: list[int]) -> None:
+    assert passing_in_postgres(text) == expected
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    "value", ["a\0b", float("nan"), float("inf"), float("-inf"), 10**30, -0.0, True, "", "\\", "%s"]
+)
+@pytest.mark.parametrize("sign", ["=", "!=", "contains", "in"])
+def test_postgres_takes_every_value(value: Any, sign: str) -> None:
+    text = "year in (?, 1, true, null)" if sign == "in" else f"year {sign} ?"
+    assert passing_in_postgres(text, value) == passing(text, value)
 
 
 @pytest.mark.parametrize("value", ["en", 2019, 0.5, True, "' or 1=1 --", '") or ("1"="1'])
@@ -212,7 +262,24 @@ def judged(tree: Any, record: dict[str, Any]) -> bool:
 
 @given(trees)
 def test_any_filter_is_judged_as_by_hand(tree: Any) -> None:
-    assert passing(spelt(tree)) == [number for number, record in enumerate(RECORDS) if judged(tree, record)]
+    by_hand = [number for number, record in enumerate(RECORDS) if judged(tree, record)]
+    assert passing(spelt(tree)) == by_hand
+    read = Filter(spelt(tree)).tree
+    assert [number for number, record in enumerate(RECORDS) if passes(read, record)] == by_hand
+
+
+@given(trees)
+def test_what_milvus_gets_ends_no_text_and_names_every_value(tree: Any) -> None:
+    expression = necessary(Filter(spelt(tree)).tree)
+    assert set(re.findall(r"\{(\w+)\}", expression.text)) <= set(expression.values)
+    inlined = re.sub(r'"[^"\\]*"', "", expression.inlined())  # without its texts
+    assert not set(inlined) & set("\"'\\;")
+
+
+@pytest.mark.extras
+@given(trees)
+def test_postgres_judges_any_filter_alike(tree: Any) -> None:
+    assert passing_in_postgres(spelt(tree)) == passing(spelt(tree))
 
 
 @given(st.text())

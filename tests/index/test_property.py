@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from stand_ins import WORDS, ToyEncoder
+from store_places import Place
 
-from gemel.index import Collection, Record, dense, upkeep
+from gemel.index import Record, dense, upkeep
+from gemel.index.opening import create_collection, open_collection
 from gemel.similarity import top_k
 
 ids = st.integers(0, 12) | st.sampled_from(["0", "1", "a", "b", "c"])
@@ -28,11 +31,13 @@ FILTERS = {
 
 
 class AnyUse(RuleBasedStateMachine):
-    """Upserts, removals, reopenings, compactions, indexes and searches in any order."""
+    """Upserts, removals, reopenings, compactions and searches in any order."""
+
+    kind = "folder"
 
     def __init__(self) -> None:
         super().__init__()
-        self.place = Path(tempfile.mkdtemp())
+        self.folder = Path(tempfile.mkdtemp())
         self.encoder = ToyEncoder()
         self.known: dict[Any, Record] = {}
 
@@ -41,8 +46,9 @@ class AnyUse(RuleBasedStateMachine):
     )
     def create(self, measure: str, dtype: Any) -> None:
         self.measure, self.dtype = measure, dtype
-        self.collection = Collection.create(self.place / "c", self.encoder, measure=measure, dtype=dtype)
-        self.reader = Collection.open(self.place / "c", self.encoder, read_only=True)
+        self.address = Place(self.kind, self.folder).address()
+        self.collection = create_collection(self.address, self.encoder, measure=measure, dtype=dtype)
+        self.reader = open_collection(self.address, self.encoder, read_only=True)
 
     @rule(entries=entries)
     def add(self, entries: dict[Any, tuple[str, dict[str, Any]]]) -> None:
@@ -62,17 +68,11 @@ class AnyUse(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.collection.close()
-        self.collection = Collection.open(self.place / "c", self.encoder)
+        self.collection = open_collection(self.address, self.encoder)
 
     @rule()
     def compact(self) -> None:
         self.collection.compact()
-        assert self.collection.info().n_removed == 0
-
-    @precondition(lambda self: len(self.known) > 3)
-    @rule()
-    def build_index(self) -> None:
-        self.collection.build_index()
 
     @rule(query=texts, k=st.integers(1, 12), named=st.none() | st.sampled_from(sorted(FILTERS)))
     def search(self, query: str, k: int, named: str | None) -> None:
@@ -88,10 +88,6 @@ class AnyUse(RuleBasedStateMachine):
                 expected = top_k(self.encoder.encode([query]), rows, min(k, len(allowed)), self.measure)
                 np.testing.assert_array_equal([hit.score for hit in found], expected.scores[0])
 
-    @rule()
-    def examine(self) -> None:
-        assert self.collection.doctor().is_sound
-
     @invariant()
     def agrees(self) -> None:
         if hasattr(self, "collection"):
@@ -103,10 +99,28 @@ class AnyUse(RuleBasedStateMachine):
         if hasattr(self, "collection"):
             self.collection.close()
             self.reader.close()
-        shutil.rmtree(self.place)
+        shutil.rmtree(self.folder)
 
 
-class AnyUseOfAnIndex(AnyUse):
+class AnyUseOfAFolder(AnyUse):
+    """The same with what only a folder can do, or has to."""
+
+    @rule()
+    def compact(self) -> None:
+        self.collection.compact()
+        assert self.collection.info().n_removed == 0
+
+    @precondition(lambda self: len(self.known) > 3)
+    @rule()
+    def build_index(self) -> None:
+        self.collection.build_index()
+
+    @rule()
+    def examine(self) -> None:
+        assert self.collection.doctor().is_sound
+
+
+class AnyUseOfAnIndex(AnyUseOfAFolder):
     """The same where every search goes by an index; so few vectors are found by it exactly."""
 
     def __init__(self) -> None:
@@ -119,7 +133,23 @@ class AnyUseOfAnIndex(AnyUse):
         super().teardown()
 
 
-TestAnyUse = AnyUse.TestCase
+class AnyUseOfPostgres(AnyUse):
+    """The same in PostgreSQL."""
+
+    kind = "postgresql"
+
+
+class AnyUseOfMilvus(AnyUse):
+    """The same in Milvus."""
+
+    kind = "milvus"
+
+
+TestAnyUse = AnyUseOfAFolder.TestCase
 TestAnyUse.settings = settings(max_examples=20, stateful_step_count=15)
 TestAnyUseOfAnIndex = AnyUseOfAnIndex.TestCase
 TestAnyUseOfAnIndex.settings = settings(max_examples=20, stateful_step_count=15)
+TestAnyUseOfPostgres = pytest.mark.extras(AnyUseOfPostgres.TestCase)
+TestAnyUseOfPostgres.settings = settings(max_examples=20, stateful_step_count=15)
+TestAnyUseOfMilvus = pytest.mark.extras(AnyUseOfMilvus.TestCase)
+TestAnyUseOfMilvus.settings = settings(max_examples=10, stateful_step_count=12)

@@ -1,0 +1,78 @@
+"""A collection copied into another, wherever the two are: its vectors go along and are not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from gemel.errors import InvalidInput, WriteFailed
+from gemel.index.records import Record
+from gemel.index.store import Store
+
+WINDOW_ROWS = 2_048
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What became of the records of a collection that was copied."""
+
+    n_copied: int = 0
+    n_unchanged: int = 0  # these were there already, the same text with the same metadata
+
+    def __len__(self) -> int:
+        return self.n_copied + self.n_unchanged
+
+
+def copy_collection(
+    source: Store, target: Store, *, on_progress: Callable[[int], object] | None = None
+) -> Copied:
+    """Bring every record of one collection, with its vector, into another of the same model.
+
+    A copy that was broken off goes on where it ended: what is there already is compared and not sent. At the
+    end the records are counted. Those that only the target has are left alone.
+    """
+    target.settings.check_model(source.settings.fingerprint, source.settings.dim, target.name)
+    if source.settings.measure != target.settings.measure:
+        raise InvalidInput(
+            f"{source.name} measures by {source.settings.measure} and {target.name} by "
+            f"{target.settings.measure}; copy it into one that measures alike"
+        )
+    copied = Copied()
+    remaining = source.records()
+    while window := list(islice(remaining, WINDOW_ROWS)):
+        there = target.get([record.id for record in window])
+        missing = [
+            record for record, before in zip(window, there, strict=True) if not _is_same(record, before)
+        ]
+        if missing:
+            _send(source, target, missing)
+        copied = Copied(copied.n_copied + len(missing), copied.n_unchanged + len(window) - len(missing))
+        if on_progress is not None:
+            on_progress(len(copied))
+    n_there = len(target)
+    if n_there < len(copied):
+        raise WriteFailed(
+            f"{len(copied):,} records of {source.name} were copied, and {target.name} has {n_there:,}; copy "
+            "again: what is there is kept"
+        )
+    return copied
+
+
+def _send(source: Store, target: Store, records: list[Record]) -> None:
+    ids, rows = source.vectors([record.id for record in records])
+    places = {id_: place for place, id_ in enumerate(ids)}
+    lost = [record.id for record in records if record.id not in places]
+    if lost:
+        raise InvalidInput(
+            f"{len(lost)} records of {source.name} have no vector or were removed meanwhile, {lost[0]!r} "
+            "among them; mend the collection with its doctor, or copy again"
+        )
+    order = np.array([places[record.id] for record in records], np.int64)
+    target.add_vectors(records, rows[order], fingerprint=source.settings.fingerprint)
+
+
+def _is_same(record: Record, before: Record | None) -> bool:
+    return before is not None and before.text == record.text and before.metadata == record.metadata

@@ -1,0 +1,1 @@
+"""Collections in PostgreSQL with pgvector: one schema a collection, whose commit is the truth about it."""

@@ -1,0 +1,93 @@
+"""A copy has every record with its vector, however often it was broken off, and nothing is encoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stand_ins import ToyEncoder, sentences
+from store_places import Place
+
+from gemel.errors import InvalidInput, ModelMismatch
+from gemel.index import Collection, KnownModel, Record, Store, copying
+from gemel.index.copying import Copied, copy_collection
+from gemel.index.opening import create_collection, make_alike
+
+TEXTS = list(dict.fromkeys(sentences(70)))
+RECORDS = [Record(n if n % 2 else f"#{n}", text, {"n": n}) for n, text in enumerate(TEXTS)]
+
+
+@pytest.fixture
+def source(tmp_path: Path, toy_encoder: ToyEncoder) -> Iterator[Collection]:
+    with Collection.create(tmp_path / "source", toy_encoder, measure="dot", model="toy") as made:
+        made.add(RECORDS)
+        yield made
+
+
+@pytest.fixture
+def target(place: Place, source: Collection) -> Iterator[Store]:
+    with make_alike(place.address(), source.settings) as made:
+        yield made
+
+
+def test_a_copy_is_the_same_collection(
+    source: Collection, target: Store, place: Place, toy_encoder: ToyEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "WINDOW_ROWS", 16)
+    n_encoded = toy_encoder.n_encoded
+    seen: list[int] = []
+    assert copy_collection(source, target, on_progress=seen.append) == Copied(len(TEXTS), 0)
+    assert seen[0] == 16
+    assert seen[-1] == len(TEXTS)
+    assert list(target) == RECORDS
+    assert target.settings == source.settings
+    np.testing.assert_array_equal(target.vectors()[1], source.vectors()[1])
+    searched = target.with_encoder(toy_encoder).search(TEXTS[:5], k=7)
+    assert searched == source.search(TEXTS[:5], k=7)
+    with create_collection(place.address("back"), toy_encoder, measure="dot") as back:
+        assert len(copy_collection(target, back)) == len(TEXTS)
+        assert list(back) == RECORDS
+    assert toy_encoder.n_encoded == n_encoded + 10  # the queries
+
+
+def test_a_copy_that_was_broken_off_goes_on(
+    source: Collection, target: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "WINDOW_ROWS", 16)
+
+    class PulledTheCable(Exception):
+        """What breaks it off."""
+
+    def after_two_windows(n_done: int) -> None:
+        if n_done > 16:
+            raise PulledTheCable
+
+    with pytest.raises(PulledTheCable):
+        copy_collection(source, target, on_progress=after_two_windows)
+    assert len(target) == 32
+    source.add([Record("#0", "another text", {})])
+    assert copy_collection(source, target) == Copied(len(TEXTS) - 31, 31)
+    assert target.get(["#0"]) == [Record("#0", "another text", {})]
+    assert copy_collection(source, target) == Copied(0, len(TEXTS))
+
+
+def test_what_only_the_target_has_is_left_alone(source: Collection, target: Store) -> None:
+    target.add_vectors([Record("mine", "own")], np.ones((1, 16)), fingerprint="toy-16")
+    copy_collection(source, target)
+    assert len(target) == len(TEXTS) + 1
+    assert "mine" in target
+
+
+def test_vectors_that_cannot_be_compared_are_not_mixed(source: Collection, place: Place) -> None:
+    with (
+        create_collection(place.address(), KnownModel("other", 16), measure="dot") as other,
+        pytest.raises(ModelMismatch, match=r"other.*toy-16"),
+    ):
+        copy_collection(source, other)
+    with (
+        create_collection(place.address("cosine"), KnownModel("toy-16", 16)) as cosine,
+        pytest.raises(InvalidInput, match=r"measures by dot and .* by cosine"),
+    ):
+        copy_collection(source, cosine)
