@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,66 @@ def fewer_bits(st: Any, folder: str) -> Any:
         quantise(VECTORS, "binary"),
         quantise(list(VECTORS), "ubinary"),
     ]
+
+
+ANCHORS = [*sentences(25, seed=5, max_words=6), *sentences(5, seed=5, max_words=6)]  # some of them twice
+POSITIVES = sentences(30, seed=6, max_words=6)
+MINING: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "tuples": {"output_format": "n-tuple", "output_scores": True},
+    "labelled pairs": {"output_format": "labeled-pair", "num_negatives": 2},
+    "labelled lists": {"output_format": "labeled-list", "range_min": 2, "output_scores": True},
+    "labels": {"output_format": "labeled-list", "max_score": 0.8},
+    "margins": {"absolute_margin": 0.05, "relative_margin": 0.1, "output_scores": True},
+    "between": {"min_score": 0.2, "max_score": 0.9, "range_max": 12, "output_scores": True},
+    "with positives": {"include_positives": True},
+    "at random": {"sampling_strategy": "random", "range_max": 20, "output_scores": True},
+    "a corpus": {
+        "corpus": sentences(50, seed=7, max_words=6),
+        "query_prompt": "the red ",
+        "output_scores": True,
+    },
+    "few texts": {"num_negatives": 28, "output_format": "labeled-list"},
+}
+
+
+@pytest.mark.parametrize("name", MINING)
+def test_hard_negatives_are_those_of_the_original(theirs: Any, tiny_bert: Path, name: str) -> None:
+    from datasets import Dataset
+
+    given, found = {"question": ANCHORS, "answer": POSITIVES}, {}
+    for st in (theirs, ours):
+        random.seed(3)
+        dataset = Dataset.from_dict(given)
+        model = opened(st, str(tiny_bert))
+        mined = st.util.mine_hard_negatives(dataset, model, verbose=False, **MINING[name])
+        assert type(mined) is Dataset
+        found[st.__name__] = {column: list(mined[column]) for column in mined.column_names}
+    (expected, made) = found.values()
+    assert len(next(iter(expected.values()))) > 5
+    assert_alike(made, expected)
+    random.seed(3)
+    quick = ours.util.mine_hard_negatives(given, opened(ours, str(tiny_bert)), **MINING[name])
+    assert quick == made
+
+
+def test_a_cross_encoder_judges_candidates_as_in_the_original(
+    theirs: Any, tiny_bert: Path, tiny_reranker_folder: Path
+) -> None:
+    from datasets import Dataset
+
+    found = []
+    for st in (theirs, ours):
+        more = {"precision": "float32"} if st is ours else {}
+        judge = st.CrossEncoder(str(tiny_reranker_folder), device="cpu", **more)
+        dataset = Dataset.from_dict({"question": ANCHORS, "answer": POSITIVES})
+        model = opened(st, str(tiny_bert))
+        mined = st.util.mine_hard_negatives(
+            dataset, model, cross_encoder=judge, relative_margin=0.02, output_scores=True, verbose=False
+        )
+        found.append({column: list(mined[column]) for column in mined.column_names})
+    assert len(found[0]["negative"]) > 5
+    assert_alike(found[1], found[0])
 
 
 def assert_alike(found: Any, expected: Any) -> None:

@@ -195,6 +195,37 @@ def test_numbers_become_steps_of_their_range_or_signs() -> None:
     assert util.quantize_embeddings([[1.0, -1, 1, 0, 0, 0, 0, 2]], "binary").tolist() == [[0b10100001 - 128]]
 
 
+def test_negatives_are_near_the_anchor_and_never_its_positive(model: SentenceTransformer) -> None:
+    pairs = {"a": ["the dog runs", "the cat sleeps"], "b": ["a dog runs", "a cat sleeps"]}
+    corpus = ["the dog sleeps", "one piano", "a dog runs"]
+    found = util.mine_hard_negatives(pairs, model, corpus=corpus, num_negatives=2, output_scores=True)
+    assert list(found) == ["a", "b", "negative", "scores"]
+    assert len(found["negative"]) == 4
+    for anchor, positive, negative, (_, score) in zip(*found.values(), strict=True):
+        assert negative != positive
+        assert score == pytest.approx(
+            float(util.cos_sim(model.encode(anchor), model.encode(negative))), abs=1e-5
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_negatives": 0}, "num_negatives is 0"),
+        ({"range_min": 5, "range_max": 6}, "3 negatives were asked for from places 5 to 6"),
+        ({"output_format": "table"}, "expected one of triplet, n-tuple, labeled-pair, labeled-list"),
+        ({"sampling_strategy": "best"}, "expected one of top, random"),
+    ],
+)
+def test_negatives_that_cannot_be_mined_are_refused(
+    model: SentenceTransformer, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        util.mine_hard_negatives({"a": ["x"], "b": ["y"]}, model, **changes)
+    with pytest.raises(InvalidInput, match="the dataset is empty"):
+        util.mine_hard_negatives({"a": [], "b": []}, model)
+
+
 def test_gradients_are_refused_and_not_lost() -> None:
     import torch
 

@@ -16,6 +16,7 @@ from gemel.adapters.sentence_transformers.measures import (
     pytorch_cos_sim,
     truncate_embeddings,
 )
+from gemel.adapters.sentence_transformers.negatives import mine_hard_negatives
 from gemel.adapters.sentence_transformers.quantisation import quantize_embeddings
 from gemel.adapters.sentence_transformers.retrieval import (
     community_detection,
@@ -33,6 +34,7 @@ __all__ = [
     "euclidean_sim",
     "information_retrieval",
     "manhattan_sim",
+    "mine_hard_negatives",
     "normalize_embeddings",
     "pairwise_cos_sim",
     "pairwise_dot_score",
