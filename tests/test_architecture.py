@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder"},
     "serve": {"checkpoint", "data", "index", "loading", "pair_scorer", "tasks", "text_encoder", "tokens"},
     "client": set(),
-    "adapters": {"checkpoint", "index", "loading", "pair_scorer", "tasks", "text_encoder", "tokens"},
+    "adapters": {"checkpoint", "index", "loading", "pair_scorer", "tasks", "text_encoder"},
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},
 }
 TORCH_ROOMS = {"model", "train", "reproduce", "adapters"}
@@ -70,6 +70,12 @@ def test_a_module_imports_only_what_its_room_may(file: Path) -> None:
     if room not in OPEN_ROOMS:
         assert own <= ALLOWED[room] | BASE | {room}
         assert room in TORCH_ROOMS or not TORCH_NAMES & {name.split(".")[0] for name in names}
+
+
+@every_module
+def test_adapters_import_torch_only_when_somebody_asks_for_tensors(file: Path) -> None:
+    if room_of(file) == "adapters":
+        assert not TORCH_NAMES & {name.split(".")[0] for name in top_level_imports(file)}
 
 
 @pytest.mark.parametrize("top", ["adapters", "cli", "reproduce", "serve"])

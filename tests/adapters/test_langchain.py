@@ -83,6 +83,16 @@ def test_the_drop_in_takes_the_arguments_of_the_class_it_replaces(tiny_bert: Pat
     assert np.linalg.norm(embeddings.embed_documents(TEXTS), axis=1) == pytest.approx(1)
 
 
+def test_the_drop_in_gives_the_vectors_of_the_class_it_replaces(tiny_bert: Path) -> None:
+    theirs = imported("langchain_huggingface").HuggingFaceEmbeddings
+    assert set(HuggingFaceEmbeddings.model_fields) == set(theirs.model_fields)
+    arguments = {"model_name": str(tiny_bert), "encode_kwargs": {"normalize_embeddings": True}}
+    expected = theirs(**arguments, model_kwargs={"device": "cpu"})
+    ours = HuggingFaceEmbeddings(**arguments, model_kwargs={"device": "cpu", "precision": "float32"})
+    np.testing.assert_allclose(ours.embed_documents(TEXTS), expected.embed_documents(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(ours.embed_query("a dog"), expected.embed_query("a dog"), atol=1e-5)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[GemelVectorStore]:
     made = GemelVectorStore.from_texts(
@@ -103,6 +113,13 @@ def test_hits_come_with_similarities_and_pass_filters(store: GemelVectorStore) -
         assert {each.id for each in store.similarity_search("the dog", k=5, filter=where)} == {"t2", "t3"}
     relevant = store.similarity_search_with_relevance_scores("a cat sleeps", k=5)
     assert all(0 <= each <= 1 for _, each in relevant)
+
+
+def test_documents_are_forgotten_by_id_or_all_at_once(store: GemelVectorStore) -> None:
+    store.delete(["t0", "t1"])
+    assert {each.id for each in store.similarity_search("the dog", k=9)} == {"t2", "t3", "t4"}
+    store.delete()
+    assert store.similarity_search("the dog", k=9) == []
 
 
 def test_words_find_too(store: GemelVectorStore) -> None:

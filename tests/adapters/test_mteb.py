@@ -6,9 +6,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from adapters.packages import imported
 from stand_ins import ToyEncoder
+
+from gemel.pair_scorer import PairScorer
 
 pytestmark = pytest.mark.extras
 
@@ -64,6 +67,20 @@ def test_the_published_figures_come_out(mteb: Any, real_data: Path, default_weig
     rows = [row for file in files for row in pairs_of(real_data / file)]
     score = evaluated(mteb, MtebEncoder(str(default_weights)), local_task(mteb, name, rows))
     assert score == pytest.approx(expected, abs=0.01)
+
+
+def test_a_reranker_scores_the_pairs_of_two_streams(mteb: Any, tiny_reranker: PairScorer) -> None:
+    from mteb.models import CrossEncoderProtocol
+
+    from gemel.adapters.mteb import MtebReranker
+
+    model = MtebReranker(tiny_reranker)
+    assert isinstance(model, CrossEncoderProtocol)
+    assert model.mteb_model_meta.revision == tiny_reranker.fingerprint
+    queries = [{"text": ["a dog", "a cat"]}, {"text": ["the piano"]}]
+    documents = [{"text": ["the dog"]}, {"text": ["one dog", "a guitar"]}]
+    expected = tiny_reranker.score([("a dog", "the dog"), ("a cat", "one dog"), ("the piano", "a guitar")])
+    assert np.array_equal(model.predict(queries, documents), expected)
 
 
 def test_any_encoder_is_a_model_and_is_known_by_its_fingerprint(mteb: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from adapters.packages import imported
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import SkipTestWarning
@@ -106,6 +107,18 @@ def test_a_column_of_a_table_is_vectorized(toy_encoder: ToyEncoder) -> None:
     table = np.array(list(zip(TEXTS, map(str, LABELS), strict=True)), object)
     chosen = ColumnTransformer([("text", SentenceVectorizer(toy_encoder), 0)])
     assert np.array_equal(chosen.fit_transform(table), ToyEncoder().encode(TEXTS))
+
+
+@pytest.mark.extras
+def test_frames_go_in_and_come_out(toy_encoder: ToyEncoder) -> None:
+    pandas = imported("pandas")
+    frame = pandas.DataFrame({"text": TEXTS, "label": LABELS}, index=range(5, 17))
+    vectorizer = SentenceVectorizer(toy_encoder).set_output(transform="pandas")
+    for column in ("text", ["text"]):
+        made = vectorizer.fit_transform(frame[column])
+        assert made.columns.tolist() == [f"sentencevectorizer{n}" for n in range(16)]
+        assert np.array_equal(made.to_numpy(), ToyEncoder().encode(TEXTS))
+    assert made.index.tolist() == frame.index.tolist()
 
 
 @pytest.mark.parametrize(

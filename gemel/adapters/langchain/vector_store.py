@@ -74,10 +74,8 @@ class GemelVectorStore(VectorStore):
         return named
 
     def delete(self, ids: list[str] | None = None, **ignored: Any) -> bool:
-        """Remove documents by their ids."""
-        if ids is None:
-            raise InvalidInput("no ids were given to delete; a collection is emptied by removing its folder")
-        self.collection.remove(ids)
+        """Remove documents by their ids, or all of them."""
+        self.collection.remove([each.id for each in self.collection] if ids is None else ids)
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:

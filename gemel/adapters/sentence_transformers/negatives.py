@@ -23,6 +23,8 @@ from gemel.similarity import pairwise, top_k
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
 Columns = dict[str, list[Any]]
+# The largest and the least score, and two margins to the positive.
+Bounds = tuple[float | None, float | None, float | None, float | None]
 
 FORMATS = ("triplet", "n-tuple", "labeled-pair", "labeled-list")
 SAMPLINGS = ("top", "random")
@@ -65,17 +67,15 @@ def mine_hard_negatives(
     names, given = _columns(dataset, anchor_column_name, positive_column_name)
     pairs = _Pairs(*given, corpus or [])
     bounds = (max_score, min_score, absolute_margin, relative_margin)
-    is_bounded = any(bound is not None for bound in bounds)
     if range_max is None:
-        skips = any(bound is not None for bound in (max_score, absolute_margin, relative_margin))
-        skips = skips or (cross_encoder is not None and min_score is not None)
-        range_max = range_min + num_negatives * (10 if skips else 1) + pairs.max_positives
+        n_looked_at = num_negatives * (10 if _may_drop(bounds, cross_encoder is not None) else 1)
+        range_max = range_min + n_looked_at + pairs.max_positives
     output_format = "n-tuple" if include_positives else output_format
     _check(num_negatives, (range_min, range_max), sampling_strategy, output_format)
     prompts = {"prompt_name": query_prompt_name, "prompt": query_prompt}
     corpus_prompts = {"prompt_name": corpus_prompt_name, "prompt": corpus_prompt}
     found = _nearest(model, pairs, range_max + pairs.max_positives, (prompts, corpus_prompts), batch_size)
-    if cross_encoder is not None and is_bounded:
+    if cross_encoder is not None and any(bound is not None for bound in bounds):
         found = _reread(cross_encoder, pairs, found, batch_size)
     found = _within(found if include_positives else _without_positives(found, pairs), pairs, bounds)
     chosen = _chosen(found, (range_min, range_max), num_negatives, sampling_strategy == "random")
@@ -148,6 +148,13 @@ def _check(num_negatives: int, places: tuple[int, int], sampling: str, output_fo
             raise InvalidInput(f"{name} is {value!r}; expected one of {', '.join(known)}")
 
 
+def _may_drop(bounds: Bounds, is_reread: bool) -> bool:
+    """Whether the bounds may leave fewer than were found, so that more have to be looked at."""
+    max_score, min_score, absolute, relative = bounds
+    counted = (max_score, absolute, relative, min_score if is_reread else None)
+    return any(bound is not None for bound in counted)
+
+
 def _nearest(
     model: Any, pairs: _Pairs, k: int, prompts: tuple[dict[str, Any], dict[str, Any]], batch_size: int
 ) -> _Candidates:
@@ -186,9 +193,7 @@ def _without_positives(found: _Candidates, pairs: _Pairs) -> _Candidates:
     return _dropping(found, np.stack(is_positive))
 
 
-def _within(
-    found: _Candidates, pairs: _Pairs, bounds: tuple[float | None, float | None, float | None, float | None]
-) -> _Candidates:
+def _within(found: _Candidates, pairs: _Pairs, bounds: Bounds) -> _Candidates:
     """The candidates within the bounds; a margin is to the least similar of a query's positives."""
     max_score, min_score, absolute, relative = bounds
     least = np.full(len(pairs.queries), np.inf, np.float32)
