@@ -18,6 +18,20 @@ except ImportError:
     raise MissingExtra("the Haystack adapter", "haystack") from None
 
 
+# What a component is written with; the model that is open is not among it.
+SETTINGS = (
+    "model",
+    "prefix",
+    "suffix",
+    "normalize_embeddings",
+    "truncate_dim",
+    "precision",
+    "threads",
+    "meta_fields_to_embed",
+    "embedding_separator",
+)
+
+
 class _Embedder:
     """What both embedders are made of; models are opened by `warm_up`, or when they are first needed."""
 
@@ -56,19 +70,6 @@ class _Embedder:
         vectors = encoder.encode([f"{self.prefix}{text}{self.suffix}" for text in texts])
         found: list[list[float]] = (normalise(vectors) if self.normalize_embeddings else vectors).tolist()
         return found
-
-
-SETTINGS = (
-    "model",
-    "prefix",
-    "suffix",
-    "normalize_embeddings",
-    "truncate_dim",
-    "precision",
-    "threads",
-    "meta_fields_to_embed",
-    "embedding_separator",
-)
 
 
 @component

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Encoder, Reranker
@@ -17,8 +18,7 @@ RerankerLike: TypeAlias = "Reranker | str | os.PathLike[str]"
 def open_encoder(model: EncoderLike = None, **choices: Any) -> Encoder:
     """The encoder that was given, or the one of that name, opened as `load_encoder` does."""
     if model is None or isinstance(model, str | os.PathLike):
-        name = model if model is None or isinstance(model, str) else os.fspath(model)
-        return load_encoder(name, **choices)
+        return load_encoder(model if model is None else _named(model), **choices)
     if not isinstance(model, Encoder):
         raise InvalidInput(
             f"the model is of type {type(model).__name__}; expected a name, a folder or an encoder"
@@ -30,7 +30,7 @@ def open_encoder(model: EncoderLike = None, **choices: Any) -> Encoder:
 def open_reranker(model: RerankerLike, **choices: Any) -> Reranker:
     """The reranker that was given, or the one of that name, opened as `load_reranker` does."""
     if isinstance(model, str | os.PathLike):
-        return load_reranker(os.fspath(model), **choices)
+        return load_reranker(_named(model), **choices)
     if not isinstance(model, Reranker):
         raise InvalidInput(
             f"the model is of type {type(model).__name__}; expected a name, a folder or a reranker"
@@ -47,6 +47,11 @@ def for_queries(encoder: Encoder) -> Encoder:
 def for_documents(encoder: Encoder) -> Encoder:
     """The encoder with its model's prompt for documents, where it has one."""
     return _prompted(encoder, DOCUMENT_PROMPTS)
+
+
+def _named(model: str | os.PathLike[str]) -> str | Path:
+    """A name as it stands; any other path can only mean a folder."""
+    return model if isinstance(model, str) else Path(model)
 
 
 def _prompted(encoder: Any, names: Sequence[str]) -> Encoder:

@@ -11,6 +11,9 @@ import pytest
 from adapters.packages import imported
 from stand_ins import ToyEncoder
 
+from gemel import load_encoder
+from gemel.data.retrieval import read_retrieval
+from gemel.evaluate.retrieval import evaluate_retrieval
 from gemel.pair_scorer import PairScorer
 
 pytestmark = pytest.mark.extras
@@ -44,7 +47,7 @@ def pairs_of(file: Path) -> list[dict[str, Any]]:
     return [{"sentence1": a, "sentence2": b, "score": float(score)} for a, b, score in found]
 
 
-def evaluated(mteb: Any, model: Any, task: Any) -> float:
+def evaluated(mteb: Any, model: Any, task: Any, split: str = "test") -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = mteb.evaluate(
@@ -55,7 +58,7 @@ def evaluated(mteb: Any, model: Any, task: Any) -> float:
             show_progress_bar=False,
             encode_kwargs={"batch_size": 64},
         )
-    score: float = found.task_results[0].scores["test"][0]["main_score"]
+    score: float = found.task_results[0].scores[split][0]["main_score"]
     return 100 * score
 
 
@@ -67,6 +70,28 @@ def test_the_published_figures_come_out(mteb: Any, real_data: Path, default_weig
     rows = [row for file in files for row in pairs_of(real_data / file)]
     score = evaluated(mteb, MtebEncoder(str(default_weights)), local_task(mteb, name, rows))
     assert score == pytest.approx(expected, abs=0.01)
+
+
+def test_search_is_judged_as_gemel_judges_it(mteb: Any, real_data: Path, default_weights: Path) -> None:
+    from datasets import Dataset
+
+    from gemel.adapters.mteb import MtebEncoder
+
+    data = read_retrieval(real_data / "cranfield")
+    task = mteb.get_task("NanoQuoraRetrieval")  # any of its tasks of this kind: the data are not its own
+    relevance = {
+        query: {document: int(grade) for document, grade in judged.items()}
+        for query, judged in data.relevance.items()
+    }
+    columns = {
+        name: Dataset.from_list([{"id": id_, "text": text, **title} for id_, text in texts.items()])
+        for name, texts, title in (("corpus", data.documents, {"title": ""}), ("queries", data.queries, {}))
+    }
+    task.dataset = {"default": {"train": {**columns, "relevant_docs": relevance, "top_ranked": None}}}
+    task.data_loaded = True
+    encoder = load_encoder(default_weights, on_truncate="ignore")
+    score = evaluated(mteb, MtebEncoder(encoder), task, split="train")
+    assert score == pytest.approx(100 * evaluate_retrieval(encoder, data).metrics["ndcg@10"], abs=0.1)
 
 
 def test_a_reranker_scores_the_pairs_of_two_streams(mteb: Any, tiny_reranker: PairScorer) -> None:

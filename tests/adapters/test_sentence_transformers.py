@@ -17,6 +17,7 @@ from stand_ins import sentences
 from gemel import communities, load_encoder
 from gemel.adapters.sentence_transformers import CrossEncoder, SentenceTransformer, util
 from gemel.errors import InvalidInput, ModelNotFound, TruncationWarning
+from gemel.pair_scorer import PairScorer
 
 WITHOUT_TORCH = """
 import sys
@@ -164,6 +165,51 @@ def test_what_belongs_to_training_says_where_to_go(model: SentenceTransformer) -
     with pytest.raises(AttributeError, match="train with `gemel train`"):
         model.fit  # noqa: B018
     assert not hasattr(model, "nonsense")
+
+
+# Cross-encoders --------------------------------------------------------------------------------------------
+
+PAIRS = [("the dog", "a dog runs"), ("the dog", "a piano"), ("the dog", "the dog")]
+
+
+def test_pairs_are_scored_alone_and_together(tiny_reranker_folder: Path, tiny_reranker: PairScorer) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder))
+    expected = tiny_reranker.score(PAIRS)
+    assert np.array_equal(model.predict(PAIRS), expected)
+    assert np.array_equal(model.predict(np.array(PAIRS)), expected)
+    assert model.predict(list(PAIRS[1])) == expected[1]
+    assert model.predict([]).shape == (0,)
+    assert np.array_equal(
+        model.predict(PAIRS, activation_fct=lambda raw: -raw).argsort(), (-expected).argsort()
+    )
+
+
+def test_documents_are_ranked_with_or_without_their_texts(tiny_reranker_folder: Path) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder))
+    texts = [text for _, text in PAIRS]
+    scores = model.predict(PAIRS)
+    order = np.argsort(-scores).tolist()
+    assert model.rank("the dog", texts) == [{"corpus_id": row, "score": float(scores[row])} for row in order]
+    (best,) = model.rank("the dog", texts, top_k=1, return_documents=True)
+    assert best["text"] == texts[order[0]]
+
+
+def test_a_cross_encoder_has_its_labels_and_its_length(tiny_reranker_folder: Path, tmp_path: Path) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder), max_length=12, num_labels=1)
+    assert (model.num_labels, model.max_length) == (1, 12)
+    model.max_length = 20
+    assert model.max_seq_length == 20
+    model.save(tmp_path / "saved")
+    assert np.array_equal(CrossEncoder(str(tmp_path / "saved")).predict(PAIRS), model.predict(PAIRS))
+    for arguments, message in (
+        ({"num_labels": 3}, "the model has 1"),
+        ({"prompts": {"query": "q"}}, "a cross-encoder was given prompts"),
+        ({"max_length": 1_000}, "max_tokens=1000 does not fit"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            CrossEncoder(str(tiny_reranker_folder), **arguments)
+    with pytest.raises(InvalidInput, match="pair 0 is"):
+        model.predict([["only one"]])
 
 
 # By hand ---------------------------------------------------------------------------------------------------
