@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemel.checkpoint import (
     ModelFolder,
+    RerankerFolder,
     read_classifier_folder,
     read_encoder_folder,
     read_head,
@@ -150,9 +151,14 @@ def load_reranker(
     device: str | None = None,
     threads: int | None = None,
     revision: str | None = None,
+    max_tokens: int | None = None,
+    activation: str | None = None,
 ) -> PairScorer:
-    """A cross-encoder from a folder, the hub or its cache; the engine is chosen as for `load_encoder`."""
+    """A cross-encoder from a folder, the hub or its cache; the engine is chosen as for `load_encoder`, and
+    `activation`, such as "identity" for raw scores, goes before what the folder says."""
     folder = read_reranker_folder(resolve(name, revision=revision))
+    folder = folder if max_tokens is None else replace(folder, max_tokens=_fitting(folder, max_tokens))
+    folder = folder if activation is None else replace(folder, activation=activation)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
         from gemel.model import CrossEncoder
@@ -177,7 +183,9 @@ def check_encoder(name: str | Path | None, *, may_download: bool = True) -> None
 def _encoder_folder(path: Path, max_tokens: int | None, pooling: str | None) -> ModelFolder:
     folder = read_encoder_folder(path)
     folder = folder if pooling is None else _pooled(folder, pooling)
-    return folder if max_tokens is None else _limited(folder, max_tokens)
+    if max_tokens is None:
+        return folder
+    return folder.with_spec(replace(folder.spec, max_tokens=_fitting(folder, max_tokens)))
 
 
 def _refuse_choices(what: str, **choices: Any) -> None:
@@ -277,9 +285,10 @@ def load_classifier(
 
 
 def resolve(
-    name: str | Path | None = None, *, revision: str | None = None, may_download: bool = True
+    name: str | Path | None = None, *, revision: str | None = None, may_download: bool = True, **hub: Any
 ) -> Path:
-    """The folder behind a name: a path as it stands, else installed weights, hub cache, hub."""
+    """The folder behind a name: a path as it stands, else installed weights, hub cache, hub (`cache_dir` and
+    `token` are for these two)."""
     if name is not None and _is_path(name):
         folder = Path(name).expanduser()
         if not folder.is_dir():
@@ -297,7 +306,7 @@ def resolve(
         if folder_of_package is not None:
             DEFAULT_WEIGHTS.check(folder_of_package)
             return folder_of_package
-    return _from_hub(model, revision, may_download)
+    return _from_hub(model, may_download, revision=revision, **hub)
 
 
 def _is_path(name: str | Path) -> bool:
@@ -307,14 +316,14 @@ def _is_path(name: str | Path) -> bool:
     return name.startswith((".", "/", "~")) or "\\" in name or name.count("/") > 1
 
 
-def _from_hub(model: str, revision: str | None, may_download: bool) -> Path:
+def _from_hub(model: str, may_download: bool, **where: Any) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     download = partial(
         snapshot_download,
         model,
-        revision=revision,
+        **where,
         allow_patterns=list(WANTED_FILES),
         ignore_patterns=list(UNWANTED_FILES),
     )
@@ -377,8 +386,8 @@ def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
         raise InvalidInput(f"pooling={pooling!r} does not fit this model: {error}") from None
 
 
-def _limited(folder: ModelFolder, max_tokens: int) -> ModelFolder:
-    longest = folder.spec.max_tokens
+def _fitting(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int:
+    longest = folder.spec.max_tokens if isinstance(folder, ModelFolder) else folder.max_tokens
     positions = folder.config.get("max_position_embeddings")
     if isinstance(positions, int):
         from gemel.checkpoint.dialects import max_tokens as limit_of
@@ -386,7 +395,7 @@ def _limited(folder: ModelFolder, max_tokens: int) -> ModelFolder:
         longest = limit_of({}, {}, folder.config)
     if not 3 <= max_tokens <= longest:
         raise InvalidInput(f"max_tokens={max_tokens} does not fit this model; choose 3 to {longest}")
-    return folder.with_spec(replace(folder.spec, max_tokens=max_tokens))
+    return max_tokens
 
 
 def _sha256(file: Path) -> str:

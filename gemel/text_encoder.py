@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -180,6 +181,18 @@ class FolderEncoder(TextEncoder):
     def with_dim(self: Folder, dim: int) -> Folder:
         """The same encoder with its vectors cut to the first `dim` numbers."""
         return self._copy(folder=self.folder.with_spec(self.spec.truncated_to(dim)))
+
+    def with_prompts(self: Folder, prompts: Mapping[str, str], default: str | None = None) -> Folder:
+        """The same encoder with other prompts to choose from, of which one may be before every text."""
+        try:
+            spec = replace(self.spec, prompts=dict(prompts), default_prompt=default)
+        except InvalidModel as error:
+            raise InvalidInput(str(error)) from None
+        return self._copy(folder=self.folder.with_spec(spec), _prompt_name=None)
+
+    def with_similarity(self: Folder, measure: str) -> Folder:
+        """The same encoder, whose folder says that its vectors are compared by this measure."""
+        return self._copy(folder=self.folder.with_spec(replace(self.spec, similarity=measure)))
 
     def encode_ids(self, sequences: Sequence[Ids]) -> Vectors:
         """One vector a sequence of token ids, given without special tokens: float32 (n, dim)."""

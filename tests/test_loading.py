@@ -16,6 +16,7 @@ from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 from gemel.inventory import describe, installed_models
 from gemel.loading import DEFAULT_WEIGHTS, resolve
 from gemel.model import CrossEncoder
+from gemel.text_encoder import FolderEncoder
 
 
 @pytest.fixture
@@ -172,3 +173,26 @@ def test_the_pooling_can_be_chosen_at_load(tiny_bert: Path) -> None:
     assert len({part.fingerprint for part in (*parts, joined)}) == 3
     with pytest.raises(InvalidInput, match=r"pooling='median' does not fit .*choose from cls, max, mean"):
         load_encoder(tiny_bert, pooling="median")
+
+
+def test_other_prompts_can_be_chosen_from_and_are_saved(tiny_bert: Path, tmp_path: Path) -> None:
+    plain = load_encoder(tiny_bert, precision="float32")
+    assert isinstance(plain, FolderEncoder)
+    prompted = plain.with_prompts({"query": "the red ", "none": ""}, default="query").with_similarity("dot")
+    assert prompted.encode_one("dog").tobytes() == plain.encode_one("the red dog").tobytes()
+    assert prompted.with_prompt("none").encode_one("dog").tobytes() == plain.encode_one("dog").tobytes()
+    prompted.save(tmp_path / "saved")  # type: ignore[attr-defined]
+    again = read_encoder_folder(tmp_path / "saved").spec
+    assert (again.prompts, again.default_prompt, again.similarity) == (prompted.spec.prompts, "query", "dot")
+    with pytest.raises(InvalidInput, match="the default prompt 'none' is not among the prompts: query"):
+        plain.with_prompts({"query": "the red "}, default="none")
+
+
+def test_a_cache_of_its_own_is_looked_into(
+    hub_cache: Path, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into_cache(tmp_path, "someone/tiny", tiny_bert)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert resolve("someone/tiny", cache_dir=tmp_path).is_relative_to(tmp_path)
+    with pytest.raises(ModelNotFound):
+        resolve("someone/tiny")

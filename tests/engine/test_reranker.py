@@ -54,6 +54,16 @@ def test_several_labels_and_batches(tiny_bert: Path, tmp_path: Path) -> None:
         model.rank("the", ["a"])
 
 
+def test_raw_scores_and_shorter_pairs_are_chosen_at_load(tiny_bert: Path, tmp_path: Path) -> None:
+    saved(tiny_bert, tmp_path / "ce")
+    scores = load_reranker(tmp_path / "ce", precision="float32").score(PAIRS)
+    raw = load_reranker(tmp_path / "ce", precision="float32", activation="identity").score(PAIRS)
+    np.testing.assert_allclose(1 / (1 + np.exp(-raw)), scores, atol=1e-6)
+    assert load_reranker(tmp_path / "ce", max_tokens=9).tokenizer.max_tokens == 9
+    with pytest.raises(InvalidInput, match="max_tokens=41 does not fit this model; choose 3 to 40"):
+        load_reranker(tmp_path / "ce", max_tokens=41)
+
+
 def test_it_ranks_and_tells_what_was_cut(tiny_bert: Path, tmp_path: Path) -> None:
     saved(tiny_bert, tmp_path / "ce")
     model = load_reranker(tmp_path / "ce")

@@ -1,0 +1,1 @@
+"""gemel inside other people's stacks: one module a framework, each of which needs that framework alone."""

@@ -1,0 +1,105 @@
+"""gemel for LlamaIndex: an embedding model, and a node postprocessor that reranks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from gemel.adapters.opening import (
+    EncoderLike,
+    RerankerLike,
+    for_documents,
+    for_queries,
+    open_encoder,
+    open_reranker,
+)
+from gemel.contracts import Encoder, Reranker
+from gemel.errors import InvalidInput, MissingExtra
+from gemel.tasks.rerank import rerank
+
+try:
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.postprocessor.types import BaseNodePostprocessor
+    from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+except ImportError:
+    raise MissingExtra("the LlamaIndex adapter", "llama-index") from None
+
+BATCH_SIZE = 2_048  # the most that LlamaIndex allows; the engine packs texts by itself
+
+
+class GemelEmbedding(BaseEmbedding):
+    """Texts into vectors, each side with the prompt that the model has for it."""
+
+    _queries: Encoder = PrivateAttr()
+    _documents: Encoder = PrivateAttr()
+
+    def __init__(
+        self, model: EncoderLike = None, *, embed_batch_size: int = BATCH_SIZE, **choices: Any
+    ) -> None:
+        """`model` is a name, a folder or an open encoder; the choices are those of `gemel.load_encoder`, and
+        of LlamaIndex `callback_manager`, `num_workers` and `embeddings_cache`."""
+        own = {name: choices.pop(name) for name in list(choices) if name in BaseEmbedding.model_fields}
+        encoder = open_encoder(model, **choices)
+        name = str(model) if isinstance(model, str) else f"gemel {encoder.fingerprint}"
+        super().__init__(model_name=own.pop("model_name", name), embed_batch_size=embed_batch_size, **own)
+        self._queries, self._documents = for_queries(encoder), for_documents(encoder)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex keeps its settings."""
+        return "GemelEmbedding"
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return _listed(self._queries, [query])[0]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return await asyncio.to_thread(self._get_query_embedding, query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_text_embeddings([text])[0]
+
+    def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return _listed(self._documents, texts)
+
+    async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self._get_text_embeddings, texts)
+
+
+class GemelRerank(BaseNodePostprocessor):
+    """The best nodes for a query, in a cross-encoder's order."""
+
+    top_n: int = 2
+    keep_retrieval_score: bool = False
+    _reranker: Reranker = PrivateAttr()
+
+    def __init__(
+        self, model: RerankerLike, *, top_n: int = 2, keep_retrieval_score: bool = False, **choices: Any
+    ) -> None:
+        """`model` is a name, a folder or an open reranker; the choices are those of `gemel.load_reranker`."""
+        super().__init__(top_n=top_n, keep_retrieval_score=keep_retrieval_score)
+        self._reranker = open_reranker(model, **choices)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name under which LlamaIndex keeps its settings."""
+        return "GemelRerank"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            raise InvalidInput("nodes were given without a query; give query_bundle or query_str")
+        texts = [each.node.get_content(metadata_mode=MetadataMode.EMBED) for each in nodes]
+        ranked = rerank(self._reranker, query_bundle.query_str, texts, self.top_n) if nodes else []
+        for each in ranked:
+            node = nodes[each.row]
+            if self.keep_retrieval_score:
+                node.node.metadata["retrieval_score"] = node.score
+            node.score = each.score
+        return [nodes[each.row] for each in ranked]
+
+
+def _listed(encoder: Encoder, texts: list[str]) -> list[list[float]]:
+    found: list[list[float]] = encoder.encode(texts).tolist()
+    return found

@@ -1,0 +1,70 @@
+"""gemel for spaCy: `nlp.add_pipe("gemel")` gives documents and spans a sentence vector and similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gemel.adapters.opening import EncoderLike, open_encoder
+from gemel.contracts import Encoder, Vector
+from gemel.errors import MissingExtra
+from gemel.similarity import pairwise
+
+try:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+except ImportError:
+    raise MissingExtra("the spaCy adapter", "spacy") from None
+
+NAME = "gemel"
+KEY = "gemel_vector"  # in a document's user data, which spaCy saves with it
+
+
+class SentenceVectors:
+    """The component: documents are encoded as they pass, spans when they are asked."""
+
+    def __init__(self, model: EncoderLike = None, **choices: Any) -> None:
+        self.encoder: Encoder = open_encoder(model, **choices)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """The document with its vector."""
+        return self._with_vectors([doc])[0]
+
+    def pipe(self, stream: Iterable[Doc], batch_size: int = 1_024) -> Iterator[Doc]:
+        """The documents with their vectors, many encoded at a time."""
+        remaining = iter(stream)
+        while batch := list(islice(remaining, batch_size)):
+            yield from self._with_vectors(batch)
+
+    def vector(self, part: Doc | Span) -> Vector:
+        """The vector of a document, as it was kept, or of a span."""
+        kept = part.user_data.get(KEY) if isinstance(part, Doc) else None
+        return self.encoder.encode([part.text])[0] if kept is None else np.asarray(kept)
+
+    def similarity(self, part: Doc | Span, other: Any) -> float:
+        """The cosine of two documents or spans."""
+        return float(pairwise(self.vector(part)[None], np.asarray(other.vector)[None])[0])
+
+    def _with_vectors(self, docs: list[Doc]) -> list[Doc]:
+        for doc, vector in zip(docs, self.encoder.encode([doc.text for doc in docs]), strict=True):
+            doc.user_data[KEY] = vector
+            for hooks in (doc.user_hooks, doc.user_span_hooks):
+                hooks["vector"] = self.vector
+                hooks["vector_norm"] = self._length
+                hooks["has_vector"] = lambda part: True
+                hooks["similarity"] = self.similarity
+        return docs
+
+    def _length(self, part: Doc | Span) -> float:
+        return float(np.linalg.norm(self.vector(part)))
+
+
+@Language.factory(NAME, default_config={"model": None, "precision": None, "threads": None})
+def make_component(
+    nlp: Language, name: str, model: str | None, precision: str | None, threads: int | None
+) -> SentenceVectors:
+    """The component by the settings of a pipeline's configuration."""
+    return SentenceVectors(model, precision=precision, threads=threads)

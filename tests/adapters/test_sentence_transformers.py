@@ -1,0 +1,291 @@
+"""The drop-in for sentence-transformers by itself; beside the real one it is tested in the extras."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from encoders.made import write_static_embedding
+from stand_ins import sentences
+
+from gemel import communities, load_encoder
+from gemel.adapters.sentence_transformers import CrossEncoder, SentenceTransformer, util
+from gemel.errors import InvalidInput, ModelNotFound, TruncationWarning
+from gemel.pair_scorer import PairScorer
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = sys.modules["transformers"] = None  # as if they were not installed
+import json
+import numpy as np
+from gemel.adapters.sentence_transformers import SentenceTransformer, util
+model = SentenceTransformer(sys.argv[1])
+vectors = model.encode(["the dog runs", "a dog runs", "the piano"])
+found = {
+    "similarity": type(model.similarity(vectors, vectors)).__name__,
+    "pairwise": util.pairwise_cos_sim(vectors, vectors).tolist(),
+    "tokens": type(model.encode("a dog", output_value="token_embeddings")).__name__,
+    "device": model.device,
+    "hits": util.semantic_search(vectors[:1], vectors, top_k=1),
+}
+for name, call in {
+    "tensor": lambda: model.encode(["a"], convert_to_tensor=True),
+    "list": lambda: model.encode(["a"], convert_to_numpy=False),
+    "tokenizer": lambda: model.tokenizer,
+}.items():
+    try:
+        call()
+    except ImportError as error:
+        found[name] = str(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tiny_bert: Path) -> SentenceTransformer:
+    return SentenceTransformer(str(tiny_bert), prompts={"query": "the red "})
+
+
+def test_it_works_without_torch_and_says_what_needs_it(tiny_bert: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, str(tiny_bert)], capture_output=True, text=True, check=True
+    )
+    found = json.loads(run.stdout)
+    assert (found["similarity"], found["tokens"], found["device"]) == ("ndarray", "ndarray", "cpu")
+    assert found["pairwise"] == pytest.approx([1, 1, 1])
+    assert found["hits"] == [[{"corpus_id": 0, "score": pytest.approx(1)}]]
+    for name in ("tensor", "list", "tokenizer"):
+        assert "pip install 'gemel[train]'" in found[name]
+
+
+def test_importing_it_imports_no_torch() -> None:
+    program = "import sys, gemel.adapters.sentence_transformers; print('torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_one_text_gives_a_vector_and_several_give_rows(model: SentenceTransformer) -> None:
+    assert model.encode("the dog").shape == (32,)
+    rows = model.encode(["the dog", "a cat"])
+    assert (rows.shape, rows.dtype) == ((2, 32), np.float32)
+    assert np.array_equal(rows[0], model.encode("the dog"))
+    assert np.array_equal(model.encode(sentences=["the dog", "a cat"]), rows)
+
+
+def test_calls_for_several_processes_give_the_same_vectors(model: SentenceTransformer) -> None:
+    texts = sentences(30, max_words=9)
+    expected = model.encode(texts)
+    pool = model.start_multi_process_pool(["cpu", "cpu"])
+    assert np.array_equal(model.encode_multi_process(texts, pool, chunk_size=10), expected)
+    assert np.array_equal(model.encode(texts, pool=pool, device=["cpu", "cpu"]), expected)
+    model.stop_multi_process_pool(pool)
+
+
+def test_a_model_can_be_pickled_and_moved(model: SentenceTransformer) -> None:
+    again = pickle.loads(pickle.dumps(model)).to("cpu").eval()
+    assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
+
+
+def test_a_saved_model_takes_the_place_of_the_one_before(model: SentenceTransformer, tmp_path: Path) -> None:
+    for _ in range(2):
+        model.save(tmp_path / "model")
+    again = SentenceTransformer(str(tmp_path / "model"))
+    assert again.prompts == model.prompts
+    assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
+
+
+def test_a_static_table_is_a_model_too(tmp_path: Path) -> None:
+    folder = write_static_embedding(tmp_path)
+    model = SentenceTransformer(str(folder), device="cpu")
+    texts = ["the dog", "a cat"]
+    assert np.array_equal(model.encode(texts), load_encoder(folder).encode(texts))
+    assert model.encode(texts, truncate_dim=3).shape == (2, 3)
+    with pytest.raises(InvalidInput, match="this model has no prompts"):
+        model.encode(texts, prompt="query: ")
+    with pytest.raises(InvalidInput, match="no vectors of tokens"):
+        model.encode(texts, output_value="token_embeddings")
+
+
+def test_cut_texts_are_told_of_unless_that_is_unwanted(model: SentenceTransformer, tiny_bert: Path) -> None:
+    with pytest.warns(TruncationWarning, match="1 of 1"):
+        model.encode("the " * 100)
+    SentenceTransformer(str(tiny_bert), on_truncate="ignore").encode("the " * 100)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"colour": "red"}, "the constructor was given colour"),
+        ({"modules": []}, "modules were given"),
+        ({"backend": "jax"}, "backend is 'jax'; expected one of torch, onnx, openvino"),
+        ({"model_kwargs": {"quantize": True}}, "model_kwargs was given quantize"),
+        ({"config_kwargs": {"hidden_size": 3}}, "config_kwargs was given hidden_size"),
+        ({"similarity_fn_name": "best"}, "expected one of cosine, dot"),
+        ({"default_prompt_name": "no"}, "default_prompt_name is 'no'; expected one of the prompts: query"),
+        ({"token": "a", "use_auth_token": "b"}, "leave use_auth_token out"),
+        ({"processor_kwargs": {"model_max_length": 10_000}}, "max_tokens=10000 does not fit"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(tiny_bert: Path, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        SentenceTransformer(str(tiny_bert), **arguments)
+
+
+def test_what_only_says_how_to_compute_is_accepted(tiny_bert: Path) -> None:
+    model = SentenceTransformer(
+        str(tiny_bert),
+        backend="onnx",
+        trust_remote_code=True,
+        model_kwargs={"torch_dtype": "float16", "attn_implementation": "sdpa"},
+        tokenizer_kwargs={"model_max_length": 12},
+        config_kwargs={},
+    )
+    assert model.max_seq_length == 12
+
+
+def test_a_name_is_looked_for_under_the_organisation_that_it_has_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ModelNotFound, match=r"^sentence-transformers/nonesuch is neither"):
+        SentenceTransformer("nonesuch", cache_folder=str(tmp_path))
+    with pytest.raises(ModelNotFound, match=r"^cross-encoder/nonesuch is neither"):
+        CrossEncoder("nonesuch", local_files_only=True)
+    with pytest.raises(InvalidInput, match="no model was given"):
+        SentenceTransformer()
+
+
+def test_what_belongs_to_training_says_where_to_go(model: SentenceTransformer) -> None:
+    with pytest.raises(AttributeError, match="train with `gemel train`"):
+        model.fit  # noqa: B018
+    assert not hasattr(model, "nonsense")
+
+
+# Cross-encoders --------------------------------------------------------------------------------------------
+
+PAIRS = [("the dog", "a dog runs"), ("the dog", "a piano"), ("the dog", "the dog")]
+
+
+def test_pairs_are_scored_alone_and_together(tiny_reranker_folder: Path, tiny_reranker: PairScorer) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder))
+    expected = tiny_reranker.score(PAIRS)
+    assert np.array_equal(model.predict(PAIRS), expected)
+    assert np.array_equal(model.predict(np.array(PAIRS)), expected)
+    assert model.predict(list(PAIRS[1])) == expected[1]
+    assert model.predict([]).shape == (0,)
+    assert np.array_equal(
+        model.predict(PAIRS, activation_fct=lambda raw: -raw).argsort(), (-expected).argsort()
+    )
+
+
+def test_documents_are_ranked_with_or_without_their_texts(tiny_reranker_folder: Path) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder))
+    texts = [text for _, text in PAIRS]
+    scores = model.predict(PAIRS)
+    order = np.argsort(-scores).tolist()
+    assert model.rank("the dog", texts) == [{"corpus_id": row, "score": float(scores[row])} for row in order]
+    (best,) = model.rank("the dog", texts, top_k=1, return_documents=True)
+    assert best["text"] == texts[order[0]]
+
+
+def test_a_cross_encoder_has_its_labels_and_its_length(tiny_reranker_folder: Path, tmp_path: Path) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder), max_length=12, num_labels=1)
+    assert (model.num_labels, model.max_length) == (1, 12)
+    model.max_length = 20
+    assert model.max_seq_length == 20
+    model.save(tmp_path / "saved")
+    assert np.array_equal(CrossEncoder(str(tmp_path / "saved")).predict(PAIRS), model.predict(PAIRS))
+    for arguments, message in (
+        ({"num_labels": 3}, "the model has 1"),
+        ({"prompts": {"query": "q"}}, "a cross-encoder was given prompts"),
+        ({"max_length": 1_000}, "max_tokens=1000 does not fit"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            CrossEncoder(str(tiny_reranker_folder), **arguments)
+    with pytest.raises(InvalidInput, match="pair 0 is"):
+        model.predict([["only one"]])
+
+
+# By hand ---------------------------------------------------------------------------------------------------
+
+SQUARE = np.array([[1, 0], [0, 1], [-1, 0], [0.6, 0.8]], np.float32)
+
+
+def test_the_nearest_rows_are_found_with_their_scores() -> None:
+    hits = util.semantic_search(SQUARE[:1], SQUARE, top_k=2)
+    assert hits == [[{"corpus_id": 0, "score": 1.0}, {"corpus_id": 3, "score": pytest.approx(0.6)}]]
+    assert util.semantic_search(np.zeros((2, 2)), np.zeros((0, 2))) == [[], []]
+
+
+def test_pairs_come_from_the_nearest_of_each_row() -> None:
+    pairs = util.paraphrase_mining_embeddings(SQUARE, top_k=1)
+    # 0 and 1 are nearest to 3, which is nearest to 1; 2 is as far from 0 as can be, and nearest to 1
+    assert [tuple(pair[1:]) for pair in pairs] == [(1, 3), (0, 3), (1, 2)]
+    assert [pair[0] for pair in pairs] == pytest.approx([0.8, 0.6, 0])
+    assert len(util.paraphrase_mining_embeddings(SQUARE, max_pairs=2)) == 2
+    assert util.paraphrase_mining_embeddings(SQUARE[:1]) == []
+
+
+def test_a_community_is_counted_before_others_take_its_rows() -> None:
+    angles = np.radians([40, 50, 70, 90, 100, 120])
+    fan = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    near = float(np.cos(np.radians(25)))
+    # Rows 1 to 4 have three rows each within 25 degrees; 1 comes first, and of those around 3 two are left.
+    assert util.community_detection(fan, near, min_community_size=2) == [[1, 0, 2], [3, 4]]
+    # Counted anew, 4 still has three.
+    assert [each.tolist() for each in communities(fan, threshold=near, min_size=2)] == [[1, 0, 2], [4, 3, 5]]
+    assert util.community_detection([], 0.5) == []
+
+
+def test_numbers_become_steps_of_their_range_or_signs() -> None:
+    ranges = np.array([[0, -10], [255, 500]], np.float32)  # in steps of 1 and of 2
+    assert util.quantize_embeddings([[0, -10.0], [300, 500]], "uint8", ranges).tolist() == [
+        [0, 0],
+        [255, 255],
+    ]
+    assert util.quantize_embeddings([[10.5, 1.0]], "int8", ranges).tolist() == [[-118, -123]]
+    assert util.quantize_embeddings([[1.0, -1, 1, 0, 0, 0, 0, 2]], "ubinary").tolist() == [[0b10100001]]
+    assert util.quantize_embeddings([[1.0, -1, 1, 0, 0, 0, 0, 2]], "binary").tolist() == [[0b10100001 - 128]]
+
+
+def test_negatives_are_near_the_anchor_and_never_its_positive(model: SentenceTransformer) -> None:
+    pairs = {"a": ["the dog runs", "the cat sleeps"], "b": ["a dog runs", "a cat sleeps"]}
+    corpus = ["the dog sleeps", "one piano", "a dog runs"]
+    found = util.mine_hard_negatives(pairs, model, corpus=corpus, num_negatives=2, output_scores=True)
+    assert list(found) == ["a", "b", "negative", "scores"]
+    assert len(found["negative"]) == 4
+    for anchor, positive, negative, (_, score) in zip(*found.values(), strict=True):
+        assert negative != positive
+        expected = util.cos_sim(model.encode_query(anchor), model.encode_document(negative))
+        assert score == pytest.approx(float(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_negatives": 0}, "num_negatives is 0"),
+        ({"range_min": 5, "range_max": 6}, "3 negatives were asked for from places 5 to 6"),
+        ({"output_format": "table"}, "expected one of triplet, n-tuple, labeled-pair, labeled-list"),
+        ({"sampling_strategy": "best"}, "expected one of top, random"),
+    ],
+)
+def test_negatives_that_cannot_be_mined_are_refused(
+    model: SentenceTransformer, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        util.mine_hard_negatives({"a": ["x"], "b": ["y"]}, model, **changes)
+    with pytest.raises(InvalidInput, match="the dataset is empty"):
+        util.mine_hard_negatives({"a": [], "b": []}, model)
+
+
+def test_gradients_are_refused_and_not_lost() -> None:
+    import torch
+
+    with pytest.raises(InvalidInput, match="gradients do not pass through here"):
+        util.cos_sim(torch.ones(2, 3, requires_grad=True), np.ones((2, 3)))
