@@ -36,8 +36,12 @@ class MixedExamples:
         if len(self.parts) < 2:
             raise InvalidInput(f"{len(self.parts)} tasks were given to be mixed; expected 2 or more")
         for name in self.parts:
-            if not re.fullmatch(r"[A-Za-z0-9_-]+", name):  # names of folders and of weights
-                raise InvalidInput(f"a task is named {name!r}; expected letters, digits, - and _ only")
+            # It names a folder and weights: torch has some words for itself, such as "train".
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or hasattr(nn.ModuleDict(), name):
+                raise InvalidInput(
+                    f"a task is named {name!r}; expected letters, digits, - and _ only, and no word of "
+                    "torch's such as train or items"
+                )
         if self.mixing not in MIXINGS:
             raise InvalidInput(f"mixing is {self.mixing!r}; expected {' or '.join(MIXINGS)}")
 
