@@ -40,7 +40,7 @@ from gemel.train import (
     train,
 )
 from gemel.train.batches import Batches
-from gemel.train.card import CardFacts, write_card
+from gemel.train.card import CardFacts, base_name, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
@@ -158,7 +158,7 @@ class RecipeRunner:
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=self.recipe.model if stage is self.recipe.stages[0] else str(start),
+            base_model=str(start) if stage is not self.recipe.stages[0] else base_name(self.recipe.model),
             objective=_told(stage, step),
             losses=step.objective.losses(),
             truncations=step.objective.truncations(),

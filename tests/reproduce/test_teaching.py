@@ -71,7 +71,7 @@ def test_a_recipe_cuts_layers_and_learns_from_an_encoder(tiny_bert: Path, data: 
     n_different = len({*sentences(24, 0, 6), *sentences(24, 1, 6)})
     assert (told["texts"], told["fingerprint"]) == (n_different, load_encoder(tiny_bert).fingerprint)
     card = (run.result.model / "README.md").read_text(encoding="utf-8")
-    assert f"started from: `{tiny_bert}`" in card  # and not the folder of its layers
+    assert "started from: `bert`" in card  # and not the folder of its layers, nor its place on this machine
 
 
 def test_a_translation_comes_nearer_to_its_source(tiny_bert: Path, data: Path) -> None:
