@@ -33,7 +33,7 @@ INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 OWN_OPTIONS: dict[str, dict[str, Any]] = {
     "labels": {"template": (), "temperature": None},
     "fit": {"label_column": None, "cost": None, "tune": False, "tune_pairs": None},
-    "nli": {"examples": None},
+    "nli": {"examples": None, "task": None},
 }
 
 
@@ -54,6 +54,7 @@ OWN_OPTIONS: dict[str, dict[str, Any]] = {
 @click.option("--tune-pairs", type=int, metavar="N", help="The most pairs to tune on.  [default: 4096]")
 @click.option("--nli", is_flag=True, help="Whether B follows from A, by the model's own classifier.")
 @click.option("--examples", metavar="FILE", help="Pairs for --nli: tsv, csv, jsonl or parquet.")
+@click.option("--task", metavar="NAME", help="Whose classifier --nli takes, of a model of several tasks.")
 @click.option(
     "-o", "--output", metavar="PLACE", help="A .jsonl, .csv, .tsv or .parquet file; with --fit, a folder."
 )
@@ -187,7 +188,7 @@ def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
     from gemel.data.results import ResultWriter
     from gemel.loading import load_pair_classifier
 
-    classifier = load_pair_classifier(choices["model"], **_compute(choices))
+    classifier = load_pair_classifier(choices["model"], task=choices["task"], **_compute(choices))
     pairs = _pairs_of(choices["examples"]) if choices["examples"] else iter([(inputs[0], inputs[1])])
     scores = _ScoreColumns(classifier.labels, choices["output"], digits=4)
     columns = {"a": str, "b": str, "label": str, **scores.columns}

@@ -117,6 +117,7 @@ class MultiTaskStep(nn.Module):
     """One forward pass for all columns of a batch, then the objective of its task on their embeddings."""
 
     cache_chunk: int | None = None
+    task: str = ""  # of the latest batch
 
     def __init__(
         self,
@@ -131,10 +132,10 @@ class MultiTaskStep(nn.Module):
 
     def loss(self, examples: MixedExamples, rows: Rows) -> tuple[Tensor, int]:
         """The loss of these rows, which are of one task, and how many tokens were read for it."""
-        task, own = examples.locate(rows)
-        part = examples.parts[task]
+        self.task, own = examples.locate(rows)
+        part = examples.parts[self.task]
         columns, n_tokens = embed_columns(self.model, part, own, self.cache_chunk)
-        loss: Tensor = self.objective(columns, labels_of(part, own, self.model.device), task)
+        loss: Tensor = self.objective(columns, labels_of(part, own, self.model.device), self.task)
         return loss, n_tokens
 
     def save(self, target: Path) -> None:

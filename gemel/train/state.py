@@ -33,6 +33,7 @@ class RunState:
     stopped_early: bool = False
     seconds: float = 0.0
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
+    unlogged_by_task: list[tuple[str, float]] = field(default_factory=list)  # of batches of several tasks
 
 
 def save_state(

@@ -18,7 +18,7 @@ from gemel.progress import progress_bar
 from gemel.train.config import TrainConfig
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
-from gemel.train.mixing import MixedExamples, plan_batches
+from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
 
@@ -110,11 +110,14 @@ class _Run:
         torch.manual_seed(self.config.seed * 1_000_003 + number)
         _set_training(self.step, True)
         loss, n_pairs, n_tokens = 0.0, 0, 0
+        by_task: list[tuple[str, float]] = []
         for part in range(self.config.accumulate):
             rows = self.batches.rows(number * self.config.accumulate + part)
             part_loss, part_tokens = self.step.loss(self.examples, rows)
             torch.autograd.backward(part_loss / self.config.accumulate)
             loss += float(part_loss.detach()) / self.config.accumulate
+            if isinstance(self.step, MultiTaskStep):
+                by_task.append((self.step.task, float(part_loss.detach())))
             n_pairs, n_tokens = n_pairs + len(rows), n_tokens + part_tokens
         if not np.isfinite(loss):
             raise InvalidInput(
@@ -128,6 +131,7 @@ class _Run:
         self.state.step += 1
         self.state.n_pairs += n_pairs
         self.state.unlogged.append((loss, n_pairs, n_tokens))
+        self.state.unlogged_by_task += by_task
         self._after_step()
 
     def checkpoint(self) -> None:
@@ -198,10 +202,18 @@ class _Run:
             pairs_per_second=pace,
             tokens_per_second=sum(tokens) / elapsed,
             seconds=self._seconds(),
+            **self._losses_by_task(),
         )
         best = "" if self.state.best_score is None else f", best {self.state.best_score:.4f}"
         self._status = f"loss {loss:.4f}, {pace:.0f} pairs/s, {sum(tokens) / elapsed:,.0f} tokens/s{best}"
-        self.state.unlogged = []
+        self.state.unlogged, self.state.unlogged_by_task = [], []
+
+    def _losses_by_task(self) -> dict[str, dict[str, float]]:
+        found: dict[str, list[float]] = {}
+        for task, loss in self.state.unlogged_by_task:
+            found.setdefault(task, []).append(loss)
+        means = {task: float(np.mean(losses)) for task, losses in sorted(found.items())}
+        return {"loss_by_task": means} if means else {}
 
     def _seconds(self) -> float:
         return self.state.seconds + time.perf_counter() - self._began

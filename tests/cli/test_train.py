@@ -14,7 +14,7 @@ from stand_ins import sentences
 from gemel import load_encoder, load_reranker
 from gemel.cli import gemel
 from gemel.cli.train import OBJECTIVE_NAMES
-from gemel.errors import InvalidInput
+from gemel.errors import InvalidInput, InvalidModel
 from gemel.reproduce.recipe import parse_settings, read_recipe
 from gemel.train import OBJECTIVES
 
@@ -134,6 +134,10 @@ def test_a_stage_mixes_tasks_on_one_encoder(tiny_bert: Path, data: Path) -> None
         assert part in card
     classified = json.loads(call("classify", "--nli", "-m", line["model"], "the man", "a dog").stdout)
     assert set(classified["scores"]) == {"contradiction", "entailment", "neutral"}
+    named = call("classify", "--nli", "--task", "nli", "-m", line["model"], "the man", "a dog")
+    assert json.loads(named.stdout) == classified
+    with pytest.raises(InvalidModel, match="no head for the task 'sts'; it has nli"):
+        call("classify", "--nli", "--task", "sts", "-m", line["model"], "the man", "a dog")
 
 
 def test_matryoshka_is_on_the_card_and_the_short_vectors_can_be_had(tiny_bert: Path, data: Path) -> None:

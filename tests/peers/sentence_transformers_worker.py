@@ -48,7 +48,25 @@ def score(job: dict) -> None:
         model.save(job["save_to"])
 
 
-JOBS = {"encode": encode, "save": save, "score": score}
+def loss(job: dict) -> None:
+    """The value of one of its losses on given embeddings, and the gradients for them."""
+    import torch
+    from sentence_transformers import losses
+
+    columns = [torch.tensor(column, requires_grad=True) for column in job["columns"]]
+
+    class Given(torch.nn.Module):
+        def forward(self, features: dict) -> dict:
+            return {"sentence_embedding": columns[features["place"]]}
+
+    labels = None if job["labels"] is None else torch.tensor(job["labels"])
+    made = getattr(losses, job["name"])(Given(), **job["settings"])
+    value = made([{"place": place} for place in range(len(columns))], labels)
+    value.backward()
+    np.savez(job["output"], value=value.item(), gradients=[column.grad.numpy() for column in columns])
+
+
+JOBS = {"encode": encode, "save": save, "score": score, "loss": loss}
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # whatever the library prints is not an answer
 for line in sys.stdin:

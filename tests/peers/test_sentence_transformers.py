@@ -24,6 +24,7 @@ from gemel.encoders import open_static, open_word_vectors
 from gemel.errors import UnknownWordsWarning
 from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.similarity import normalise
+from gemel.train.objectives import BatchHardTriplet, CoSent, InBatchContrastive, Objective, OnlineContrastive
 from gemel.train.static import StaticConfig, distil_static
 
 pytestmark = pytest.mark.extras
@@ -217,3 +218,38 @@ def test_averaged_word_vectors_point_the_same_way_there(peer: Peer, tmp_path: Pa
     cosines = np.einsum("ij,ij->i", normalise(vectors), normalise(found))
     assert is_known.sum() > 50
     np.testing.assert_allclose(cosines[is_known], 1, atol=1e-5)
+
+
+SCORES = [0.1, 0.9, 0.4, 0.4, 0.7, 1.0, 0.0, 0.3]
+# their name and settings; ours; columns, labels, and what their loss is of ours
+LOSSES: dict[str, tuple[dict[str, Any], Objective, int, list[float] | None, float]] = {
+    "CoSENTLoss": ({"scale": 20.0}, CoSent(0.05), 2, SCORES, 1),
+    "OnlineContrastiveLoss": ({"margin": 0.5}, OnlineContrastive(), 2, [1, 0, 0, 1, 1, 0, 1, 0], 8),  # a sum
+    "MultipleNegativesRankingLoss": ({"scale": 20.0}, InBatchContrastive(0.05), 3, None, 1),
+    "MultipleNegativesSymmetricRankingLoss": (
+        {"scale": 20.0},
+        InBatchContrastive(0.05, symmetric=True),
+        2,
+        None,
+        1,
+    ),
+    "BatchHardTripletLoss": ({"margin": 5.0}, BatchHardTriplet(margin=5.0), 1, [0, 1, 2, 0, 1, 2, 0, 1], 1),
+    "BatchHardSoftMarginTripletLoss": ({}, BatchHardTriplet(), 1, [0, 1, 2, 0, 1, 2, 0, 1], 1),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_and_their_gradients_are_the_same(peer: Peer, tmp_path: Path, name: str) -> None:
+    settings, objective, n_columns, labels, factor = LOSSES[name]
+    torch.manual_seed(0)
+    columns = [torch.randn(8, 6, requires_grad=True) for _ in range(n_columns)]
+    loss = objective(columns, None if labels is None else torch.tensor(labels))
+    loss.backward()
+    given = [column.detach().tolist() for column in columns]
+    output = tmp_path / "loss.npz"
+    peer.do("loss", name=name, settings=settings, columns=given, labels=labels, output=str(output))
+    theirs = np.load(output)
+    assert loss.item() * factor == pytest.approx(float(theirs["value"]), rel=1e-5)
+    for column, gradient in zip(columns, theirs["gradients"], strict=True):
+        assert column.grad is not None
+        np.testing.assert_allclose(column.grad.numpy() * factor, gradient, rtol=1e-4, atol=1e-6)

@@ -69,6 +69,17 @@ def test_a_loss_is_weighted_and_divided_by_that_of_guessing() -> None:
     assert plain([u, v], classes, "nli").item() == softmax([u, v], classes).item()
 
 
+def test_tasks_share_the_lengths_that_all_of_them_have_trained() -> None:
+    objectives = {
+        name: build_objective(None, kind, dim=8, n_labels=3, matryoshka={"dimensions": dimensions})
+        for name, kind, dimensions in (("a", "scored pairs", [8, 4, 2]), ("b", "classified pairs", [2, 8]))
+    }
+    mixed = MixedObjective(objectives)
+    assert mixed.truncations() == (8, 2)
+    assert mixed.losses() == ("Matryoshka", "CosineRegression", "Softmax")
+    assert mixed.describe().startswith("a: CosineRegression at 8, 4, 2 dimensions; b: Softmax at 2, 8")
+
+
 def test_every_trainable_part_of_every_task_moves(tiny_bert: Path, tmp_path: Path) -> None:
     step = step_of(tiny_bert)
     before = {name: value.detach().clone() for name, value in step.named_parameters()}
@@ -81,7 +92,7 @@ def test_every_trainable_part_of_every_task_moves(tiny_bert: Path, tmp_path: Pat
 class _Stopped(MultiTaskStep):
     """Someone presses Ctrl-C in the middle of a step."""
 
-    stop_at = 9
+    stop_at = 10
     n_batches = 0
 
     def loss(self, examples: MixedExamples, rows: np.ndarray) -> tuple[torch.Tensor, int]:
@@ -105,11 +116,10 @@ def test_an_interrupted_run_of_several_tasks_ends_in_the_same_bits(
     train(step, mixed(mixing), tmp_path / "broken", config, resume=True, show_progress=False)
     for file in ("model/model.safetensors", "last/weights.safetensors", "last/optimiser.safetensors"):
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes()
-    losses = [
-        [line["loss"] for line in MetricsFile(tmp_path / run / "metrics.jsonl").read()]
-        for run in ("whole", "broken")
-    ]
-    assert losses[0] == losses[1]
+    whole, broken = (MetricsFile(tmp_path / run / "metrics.jsonl").read() for run in ("whole", "broken"))
+    assert [line["loss"] for line in whole] == [line["loss"] for line in broken]
+    assert [line["loss_by_task"] for line in whole] == [line["loss_by_task"] for line in broken]
+    assert set().union(*(line["loss_by_task"] for line in whole)) == set(TASKS)
 
 
 def test_the_heads_of_all_tasks_are_saved_and_usable(tiny_bert: Path, tmp_path: Path) -> None:

@@ -360,8 +360,12 @@ def test_what_does_not_fit_is_refused_with_what_does() -> None:
         build_objective("cosine", "triplets", dim=4)
     with pytest.raises(InvalidInput, match="'magic' is unknown; choose from softmax, cosine"):
         build_objective("magic", "pairs", dim=4)
-    with pytest.raises(InvalidInput, match="does not take these settings"):
+    with pytest.raises(InvalidInput, match="does not take these settings: temperature; it takes matryoshka"):
         build_objective("cosine", "scored pairs", dim=4, temperature=1.0)
+    with pytest.raises(InvalidInput, match="settings: heat; it takes temperature, symmetric, margin, matryo"):
+        build_objective("contrastive", "pairs", dim=4, heat=1.0)
+    with pytest.raises(InvalidInput, match="settings of the objective 'cosent' are of wrong types"):
+        build_objective("cosent", "scored pairs", dim=4, temperature="warm")
     with pytest.raises(InvalidInput, match="join any of u, v"):
         build_objective("softmax", "classified pairs", dim=4, n_labels=3, concatenation=["u+v"])
     with pytest.raises(InvalidInput, match="at least 2 classes and the data has 1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -55,15 +56,30 @@ def build_objective(
         )
     chosen, inner = table[name], dict(settings)
     matryoshka = inner.pop("matryoshka", None)
+    _check_settings(name, chosen, inner)
 
     def make(dimensions: int) -> Objective:
         told = {"dim": dimensions, "n_labels": n_labels}
         try:
             return chosen(**{need: told[need] for need in chosen.needs}, **inner)
         except TypeError as error:
-            raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+            raise InvalidInput(
+                f"the settings of the objective {name!r} are of wrong types: {error}"
+            ) from None
 
     return make(dim) if matryoshka is None else _wrapped(make, dim, matryoshka, cross_encoder)
+
+
+def _check_settings(name: str, chosen: type[Objective], settings: Mapping[str, Any]) -> None:
+    parameters = inspect.signature(chosen).parameters.values()
+    named = [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    known = [setting for setting in named if setting not in chosen.needs]
+    unknown = [setting for setting in settings if setting not in known]
+    if unknown:
+        raise InvalidInput(
+            f"the objective {name!r} does not take these settings: {', '.join(unknown)}; "
+            f"it takes {', '.join([*known, 'matryoshka'])}"
+        )
 
 
 def _wrapped(make: Callable[[int], Objective], dim: int, settings: Any, cross_encoder: bool) -> Matryoshka:
