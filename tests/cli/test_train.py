@@ -17,6 +17,7 @@ from gemel.cli.train import OBJECTIVE_NAMES
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.reproduce.recipe import parse_settings, read_recipe
 from gemel.train import OBJECTIVES
+from gemel.train.pretraining import PRETRAINING
 
 RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.toml"))
 
@@ -204,7 +205,7 @@ def test_settings_on_the_command_line_are_values_or_words() -> None:
 
 
 def test_the_help_names_every_objective() -> None:
-    assert OBJECTIVE_NAMES.split(", ") == list(OBJECTIVES)
+    assert OBJECTIVE_NAMES.split(", ") == [*OBJECTIVES, *PRETRAINING]
 
 
 def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, data: Path) -> None:

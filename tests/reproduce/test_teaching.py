@@ -146,7 +146,7 @@ def test_a_preview_lets_the_teacher_speak_of_a_few_and_writes_nothing(tiny_bert:
         ({"data": {"path": "pairs.tsv"}, "objective": {"name": "denoising"}}, "'denoising' eats texts"),
         (
             {"data": {"path": "texts.tsv"}, "objective": {"name": "denoising", "depth": 3}},
-            "'denoising' does not take these settings",
+            "'denoising' does not take these settings: depth; it takes n_layers, deletion",
         ),
         (
             {"data": {"path": "texts.tsv"}, "teacher": "ENCODER", "objective": {"name": "softmax"}},
