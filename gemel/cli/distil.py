@@ -140,6 +140,7 @@ def _layers(said: str | None) -> int | tuple[int, ...] | None:
 
 def _distil_static(model: str, output: str, choices: dict[str, Any]) -> dict[str, Any]:
     from gemel.loading import load_encoder
+    from gemel.train.card import base_name
     from gemel.train.static import StaticConfig, distil_static
 
     corpus = choices["corpus"]
@@ -158,7 +159,7 @@ def _distil_static(model: str, output: str, choices: dict[str, Any]) -> dict[str
     )
     with one_truncation_report():
         made = distil_static(teacher, _texts(corpus, choices["column"]), config)
-    made.save(output, base_model=_base_name(model), overwrite=choices["overwrite"])
+    made.save(output, base_model=base_name(model), overwrite=choices["overwrite"])
     return {
         "dim": made.encoder.dim,
         "tokens": made.encoder.table.n_tokens,
@@ -185,8 +186,3 @@ def _texts(corpus: tuple[str, ...], column: str) -> Iterator[str] | None:
                     bar.update(1)
 
     return stream()
-
-
-def _base_name(model: str) -> str:
-    """What the card calls the teacher: of a folder its name, which means something on other machines too."""
-    return Path(model).expanduser().resolve().name if Path(model).expanduser().is_dir() else model

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gemel.data.examples import Examples
-from gemel.data.texts import TextSource
+from gemel.data.texts import Id, TextSource
 from gemel.errors import InvalidInput
 
 
@@ -19,6 +19,7 @@ class TextFile:
     path: str | Path
     columns: tuple[str, ...] = ("text",)
     where: Mapping[str, str] = field(default_factory=dict)  # {"lang": "en"} or {"source": "!=sick"}
+    document: str | None = None  # a column: rows in which it has one value are one text, such as a page
 
     @classmethod
     def named(cls, name: str, column: str = "text") -> TextFile:
@@ -31,10 +32,20 @@ class TextFile:
     def texts(self) -> Iterator[str]:
         """Every text of every column."""
         for column in self.columns:
-            source = TextSource(self.path, column=column, other_columns=tuple(self.where))
-            for record, others in source.rows():
-                if all(_is_wanted(others.get(name), value) for name, value in self.where.items()):
-                    yield record.text
+            if self.document is None:
+                yield from (text for _, text in self._rows(column))
+                continue
+            parts: dict[Id, list[str]] = {}
+            for document, text in self._rows(column):
+                parts.setdefault(document, []).append(text)
+            yield from map("\n".join, parts.values())
+
+    def _rows(self, column: str) -> Iterator[tuple[Id, str]]:
+        others = tuple(self.where)
+        source = TextSource(self.path, column=column, id_column=self.document, other_columns=others)
+        for record, values in source.rows():
+            if all(_is_wanted(values.get(name), value) for name, value in self.where.items()):
+                yield record.id, record.text
 
 
 def read_plain_texts(files: Sequence[TextFile], *, limit: int | None = None, seed: int = 42) -> Examples:

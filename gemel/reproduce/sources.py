@@ -13,7 +13,7 @@ from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 
 DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "translations")
-FILE_KEYS = ("path", "columns", "where")  # of plain texts
+FILE_KEYS = ("path", "columns", "where", "document")  # of plain texts
 TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 
 
@@ -67,7 +67,12 @@ def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
 
 def _text_file(values: Mapping[str, Any], where: str) -> TextFile:
     check_keys(values, FILE_KEYS, where)
-    return TextFile(_path(values, where), tuple(values.get("columns", ["text"])), values.get("where", {}))
+    return TextFile(
+        _path(values, where),
+        tuple(values.get("columns", ["text"])),
+        values.get("where", {}),
+        values.get("document"),
+    )
 
 
 def _path(values: Mapping[str, Any], where: str) -> str:

@@ -1,6 +1,10 @@
 """Training: the objectives of the paper and one readable loop."""
 
+from gemel.train.condenser import CondenserStep
 from gemel.train.config import TrainConfig
+from gemel.train.denoising import DenoisingStep
+from gemel.train.distillation import DistillationStep
+from gemel.train.lora import Lora
 from gemel.train.mixing import MixedExamples, MixedObjective, MultiTaskStep
 from gemel.train.objectives import OBJECTIVES, build_objective
 from gemel.train.parallel import Team, join_team
@@ -9,7 +13,11 @@ from gemel.train.trainer import TrainResult, train
 
 __all__ = [
     "OBJECTIVES",
+    "CondenserStep",
     "CrossEncoderStep",
+    "DenoisingStep",
+    "DistillationStep",
+    "Lora",
     "MixedExamples",
     "MixedObjective",
     "MultiTaskStep",

@@ -28,6 +28,12 @@ class CardFacts:
     is_infersent: bool = False  # which no other program opens
 
 
+def base_name(model: str) -> str:
+    """What a card calls a model: of a folder its name, which means something on other machines too."""
+    folder = Path(model).expanduser()
+    return folder.resolve().name if folder.is_dir() else model
+
+
 def write_card(folder: Path, facts: CardFacts) -> None:
     """Put the card into a model folder in place of the plain one."""
     draft = folder / "README.md.draft"

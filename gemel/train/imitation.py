@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gemel.errors import InvalidInput
 from gemel.train.objectives import Objective, fitting
+from gemel.train.settings import build_with_settings
 
 
 class VectorImitation(Objective):
@@ -143,7 +144,4 @@ def build_imitation(name: str | None, kind: str, settings: Mapping[str, Any]) ->
             f"the objective {name!r} eats {' or '.join(IMITATIONS[name].kinds)} and the data holds {kind}; "
             f"for these choose {' or '.join(fit) or 'none: another kind of data'}"
         )
-    try:
-        return IMITATIONS[name](**settings)
-    except TypeError as error:
-        raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+    return build_with_settings(name, IMITATIONS[name], settings)

@@ -86,6 +86,8 @@ class AdaptedLinear(nn.Linear):
 def add_adapters(model: Any, lora: Lora, seed: int) -> int:
     """Put an adapter beside the chosen linear maps of the pretrained part; how many there are."""
     pretrained = _pretrained(model)
+    if any(isinstance(module, AdaptedLinear) for module in pretrained.modules()):
+        raise InvalidInput("this model has adapters already; open it anew from its folder to train others")
     generator = torch.Generator().manual_seed(seed)
     linear = {name: module for name, module in pretrained.named_modules() if type(module) is nn.Linear}
     inner = {name: module for name, module in linear.items() if _IN_A_LAYER.search(f".{name}.")}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.condenser import CondenserStep
 from gemel.train.denoising import DenoisingStep
+from gemel.train.settings import build_with_settings
 from gemel.train.steps import Step
 
-PRETRAINING: dict[str, type[DenoisingStep] | type[CondenserStep]] = {
+PRETRAINING: dict[str, Callable[..., Step]] = {
     "denoising": DenoisingStep,
     "cocondenser": CondenserStep,
 }
@@ -24,7 +25,4 @@ def build_pretraining(name: str, model: SentenceEncoder, kind: str, settings: Ma
             f"the objective {name!r} eats texts and the data holds {kind}; read its columns as texts with "
             'kind = "texts"'
         )
-    try:
-        return PRETRAINING[name](model, **settings)
-    except TypeError as error:
-        raise InvalidInput(f"the objective {name!r} does not take these settings: {error}") from None
+    return build_with_settings(name, PRETRAINING[name], settings, model)

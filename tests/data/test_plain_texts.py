@@ -29,6 +29,12 @@ def test_rows_are_chosen_by_other_columns(folder: Path) -> None:
         assert list(TextFile(folder / "b.tsv", ("p",), {"source": wanted}).texts()) == expected
 
 
+def test_the_rows_of_a_document_are_one_text(tmp_path: Path) -> None:
+    file = tmp_path / "sections.tsv"
+    file.write_text("page\ttext\nA\tone\nB\ttwo\nA\tthree\nB\t\n", encoding="utf-8")
+    assert list(TextFile(file, document="page").texts()) == ["one\nthree", "two\n"]
+
+
 def test_a_limit_is_an_even_sample_that_the_seed_fixes(tmp_path: Path) -> None:
     (tmp_path / "many.txt").write_text("\n".join(map(str, range(1000))) + "\n", encoding="utf-8")
     files = [TextFile(tmp_path / "many.txt")]

@@ -71,7 +71,7 @@ def test_a_recipe_cuts_layers_and_learns_from_an_encoder(tiny_bert: Path, data: 
     n_different = len({*sentences(24, 0, 6), *sentences(24, 1, 6)})
     assert (told["texts"], told["fingerprint"]) == (n_different, load_encoder(tiny_bert).fingerprint)
     card = (run.result.model / "README.md").read_text(encoding="utf-8")
-    assert f"started from: `{tiny_bert.name}`" in card  # and not the folder of its layers
+    assert "started from: `bert`" in card  # and not the folder of its layers, nor its place on this machine
 
 
 def test_a_translation_comes_nearer_to_its_source(tiny_bert: Path, data: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_preview_lets_the_teacher_speak_of_a_few_and_writes_nothing(tiny_bert:
         ({"data": {"path": "pairs.tsv"}, "objective": {"name": "denoising"}}, "'denoising' eats texts"),
         (
             {"data": {"path": "texts.tsv"}, "objective": {"name": "denoising", "depth": 3}},
-            "'denoising' does not take these settings",
+            "'denoising' does not take these settings: depth; it takes n_layers, deletion",
         ),
         (
             {"data": {"path": "texts.tsv"}, "teacher": "ENCODER", "objective": {"name": "softmax"}},

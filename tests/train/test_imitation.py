@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_told() -> None:
         build_imitation("margin-imitation", "texts", {})
     with pytest.raises(InvalidInput, match="'softmax' does not learn from a teacher"):
         build_imitation("softmax", "texts", {})
-    with pytest.raises(InvalidInput, match="does not take these settings"):
+    with pytest.raises(InvalidInput, match="does not take these settings: margin; it takes normalise"):
         build_imitation(None, "texts", {"margin": 3})
     with pytest.raises(InvalidInput, match="one of them above 0"):
         build_imitation("imitation", "texts", {"vectors": 0, "similarities": 0})

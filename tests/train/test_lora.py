@@ -51,6 +51,8 @@ def test_an_adapted_model_starts_as_the_model_it_was(tiny_bert: Path) -> None:
     before = model.encode(TEXTS)
     assert add_adapters(model, Lora(), seed=0) == 12  # two layers of six maps
     np.testing.assert_array_equal(model.encode(TEXTS), before)
+    with pytest.raises(InvalidInput, match="has adapters already"):
+        add_adapters(model, Lora(), seed=0)
 
 
 @pytest.mark.parametrize("name", KINDS)
