@@ -133,7 +133,7 @@ def load_trainable(
     pooling: str | None = None,
     on_truncate: OnTruncate = "warn",
 ) -> Trainable:
-    """The same sentence encoder with weights that torch can train."""
+    """The same sentence encoder, or an InferSent one, with weights that torch can train."""
     from gemel.model import InferSent, SentenceEncoder
 
     path = resolve(name, revision=revision)

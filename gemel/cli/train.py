@@ -34,7 +34,12 @@ OBJECTIVE_NAMES = (
 
 @click.command("train")
 @click.argument("recipe", required=False, metavar="[RECIPE.toml]")
-@click.option("-m", "--model", metavar="NAME", help="The model to start from: a folder or a hub name.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="NAME",
+    help="The model to start from: a folder, a hub name, or infersent[:FILE] for a new LSTM on word vectors.",
+)
 @click.option(
     "--examples", metavar="FILE", help="What to train on: tsv, csv, jsonl or parquet, by column names."
 )

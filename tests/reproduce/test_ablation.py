@@ -58,7 +58,9 @@ def test_a_job_that_was_killed_goes_on_and_more_seeds_add_to_it(
         return train(self, trial, seed)
 
     def job(n_seeds: int, work: str) -> Any:
-        plan = AblationPlan(str(tiny_bert), n_pairs=8, n_seeds=n_seeds, batch_size=4, device="cpu")
+        plan = AblationPlan(
+            str(tiny_bert), n_pairs=8, n_seeds=n_seeds, batch_size=4, learning_rate=1e-2, device="cpu"
+        )
         return Ablation(plan, data=data, work=tmp_path / work)
 
     monkeypatch.setattr(Ablation, "_train", counted)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from encoders.made import write_glove
+from encoders.made import write_glove, write_infersent
 from stand_ins import make_tiny_model
 
 from gemel.checkpoint import read_encoder_folder
@@ -16,6 +16,7 @@ from gemel.errors import InvalidInput
 from gemel.evaluate.sts import evaluate_sts, read_sts
 from gemel.loading import load_encoder
 from gemel.model import CrossEncoder
+from gemel.reproduce.measures import read_benchmark
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES
 from gemel.reproduce.stand_ins import Cast
@@ -88,6 +89,20 @@ def test_seeds_give_a_mean_and_a_deviation(real_data: Path, tmp_path: Path) -> N
     figures = [100 * each.score for each in line.scores]
     assert line.figures["STSb"] == pytest.approx(sum(figures) / 3)
     assert line.spread["STSb"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::gemel.errors.UnknownWordsWarning")
+def test_an_infersent_encoder_stands_in_its_line(real_data: Path, tmp_path: Path) -> None:
+    folder = write_infersent(
+        tmp_path / "infersent", ["a", "the", "man", "woman", "is", "playing", "dog", "in"]
+    )
+    for compute in ({}, {"precision": "float32", "threads": 1}):  # which it has no use for
+        made = Workbench(
+            Cast({**SLOW_ONES, "InferSent (GloVe)": str(folder)}), data=real_data, compute=compute
+        )
+        line = next(line for line in made.reproduce(2).lines if line.name == "InferSent (GloVe)")
+        (expected,) = evaluate_sts(load_encoder(folder), read_benchmark(real_data)[0])
+        assert line.figures["STSb"] == pytest.approx(100 * expected.score)
 
 
 def test_a_cross_encoder_is_measured_as_one(real_data: Path, tiny_bert: Path, tmp_path: Path) -> None:
