@@ -29,7 +29,7 @@ from gemel.reproduce.step_builder import StepBuilder
 from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
-from gemel.train.card import CardFacts, base_name, write_card
+from gemel.train.card import CardFacts, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
@@ -165,7 +165,7 @@ class RecipeRunner:
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=base_name(self.recipe.model) if number == 1 else str(start),
+            base_model=self.recipe.model if number == 1 else str(start),
             objective=_told(stage, step),
             losses=step.objective.losses(),
             truncations=step.objective.truncations(),

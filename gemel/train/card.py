@@ -64,9 +64,9 @@ def _front_matter(facts: CardFacts) -> list[str]:
 
 
 def _body(facts: CardFacts) -> list[str]:
-    lines, base = [f"# {facts.name}", "", "## Training", ""], Path(facts.base_model)
-    lines += [
-        f"- started from: `{facts.base_model if _is_on_the_hub(facts.base_model) else base.name}`",
+    lines = [
+        *(f"# {facts.name}", "", "## Training", ""),
+        f"- started from: `{base_name(facts.base_model)}`",
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]
