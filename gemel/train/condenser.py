@@ -114,7 +114,7 @@ class CondenserStep(nn.Module):
                     F.cross_entropy(self.head.predict(tokens[where], table), ids[where], reduction="sum")
                 )
         n_chosen = sum(int(which.sum()) for which in chosen)
-        loss = torch.stack(predicted).sum() / n_chosen
+        loss = torch.stack(predicted).sum() / max(1, n_chosen)
         vectors = torch.cat(firsts)
         vectors = vectors if batch.restore is None else vectors[batch.restore]
         return loss + self.head.contrast * contrast_spans(vectors), sum(map(len, spans))

@@ -53,6 +53,7 @@ class AdaptedLinear(nn.Linear):
 
     lora_a: nn.Parameter  # (rank, in)
     lora_b: nn.Parameter  # (out, rank), zero at first: an adapted model starts as the model it was
+    scale: float
 
     @classmethod
     def around(cls, linear: nn.Linear, lora: Lora, generator: torch.Generator) -> AdaptedLinear:
@@ -68,8 +69,6 @@ class AdaptedLinear(nn.Linear):
         adapted.lora_b = nn.Parameter(linear.weight.new_zeros(linear.out_features, lora.rank))
         adapted.scale = lora.alpha / lora.rank
         return adapted.train(linear.training)
-
-    scale: float
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., in) to (..., out)."""

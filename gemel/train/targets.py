@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from gemel.data.examples import Examples
 from gemel.data.spool import Layout
 from gemel.data.texts import TextRecord
 from gemel.data.vectors import VectorWriter
-from gemel.errors import InvalidInput
+from gemel.errors import InvalidInput, ModelMismatch
 from gemel.pair_scorer import PairScorer
 from gemel.progress import progress_bar
 from gemel.text_encoder import TextEncoder
@@ -71,12 +72,14 @@ def _scores(teacher: PairScorer, examples: Examples, show_progress: bool | None)
 def scored_by(
     teacher: PairScorer, examples: Examples, file: Path, *, show_progress: bool | None = None
 ) -> Examples:
-    """Pairs with a cross-encoder's scores as their labels, for any objective that eats scored pairs."""
+    """Pairs with a cross-encoder's scores, 0 to 1, as their labels, for whatever eats scored pairs."""
     if len(examples.columns) != 2:
         raise InvalidInput(
             f"{examples.kind} were given to be scored; expected pairs: for triplets take their margins"
         )
     scores = teacher_scores(teacher, examples, file, show_progress=show_progress)[:, 0]
+    if teacher.folder.activation != "sigmoid":
+        scores = (1 / (1 + np.exp(-scores))).astype(np.float32)  # raw ones go as far as they like
     return Examples("scored pairs", examples.columns, scores, origin=examples.origin)
 
 
@@ -93,8 +96,7 @@ def _write_vectors(
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     bar_of = progress_bar(len(texts), "teacher", show_progress)
-    with VectorWriter(file, layout, overwrite=True) as writer, bar_of as bar:
-        writer.skip_done(TextRecord(row, text) for row, text in enumerate(texts))
+    with _continued(file, layout, texts) as writer, bar_of as bar:
         bar.update(writer.rows)
         for start in range(writer.rows, len(texts), WINDOW_TEXTS):
             window = texts[start : start + WINDOW_TEXTS]
@@ -102,6 +104,22 @@ def _write_vectors(
             writer.append(records, teacher.encode(window, show_progress=False))
             bar.update(len(window))
         writer.finish()
+
+
+def _continued(file: Path, layout: Layout, texts: Sequence[str]) -> VectorWriter:
+    """A writer behind the rows that an earlier run has made, or anew where those were of something else."""
+    try:
+        return _opened(file, layout, texts, restart=False)
+    except (InvalidInput, ModelMismatch):
+        return _opened(file, layout, texts, restart=True)
+
+
+def _opened(file: Path, layout: Layout, texts: Sequence[str], restart: bool) -> VectorWriter:
+    with ExitStack() as stack:
+        writer = stack.enter_context(VectorWriter(file, layout, overwrite=True, restart=restart))
+        writer.skip_done(TextRecord(row, text) for row, text in enumerate(texts))
+        stack.pop_all()
+    return writer
 
 
 def _notes(teacher: TextEncoder | PairScorer, texts: Sequence[str]) -> dict[str, object]:

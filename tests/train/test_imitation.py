@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,33 @@ def test_teacher_vectors_are_made_once_and_belong_to_their_texts(tiny_bert: Path
     np.testing.assert_array_equal(teacher_vectors(exact, TEXTS, file), exact.encode(TEXTS))
 
 
+def test_vectors_that_were_begun_are_continued_unless_they_are_of_other_texts(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gemel.train.targets.WINDOW_TEXTS", 10)
+    teacher, file = load_encoder(tiny_bert), tmp_path / "teacher.npy"
+    asked: list[int] = []
+    encode = teacher.encode
+
+    def broken(texts: list[str], **others: object) -> np.ndarray:
+        asked.append(len(texts))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return encode(texts, **others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(teacher, "encode", broken)
+    with pytest.raises(KeyboardInterrupt):
+        teacher_vectors(teacher, TEXTS, file)
+    np.testing.assert_array_equal(teacher_vectors(teacher, TEXTS, file), encode(TEXTS))
+    assert asked == [10] * 7  # two of them before, four after, and the one that was broken off
+    file.unlink()
+    asked.clear()
+    with pytest.raises(KeyboardInterrupt):
+        teacher_vectors(teacher, TEXTS, file)
+    others = TEXTS[::-1]
+    np.testing.assert_array_equal(teacher_vectors(teacher, others, file), encode(others))
+
+
 def step_of(folder: Path, targets: np.ndarray, objective: torch.nn.Module | None = None) -> DistillationStep:
     student = SentenceEncoder(read_encoder_folder(folder), device="cpu")
     return DistillationStep(student, objective or VectorImitation(), targets)  # type: ignore[arg-type]
@@ -169,6 +197,9 @@ def test_a_cross_encoders_scores_become_labels_and_margins(tiny_bert: Path, tmp_
     found = margins(teacher_scores(teacher, triplets, tmp_path / "triplets.npy"))
     worse = teacher.score(list(zip(TEXTS[:20], TEXTS[40:], strict=True)))
     np.testing.assert_allclose(found[:, 0], expected - worse, atol=1e-6)
+    raw = cross_encoder(tiny_bert)
+    raw.folder, raw.activation = replace(raw.folder, activation="identity"), torch.nn.Identity()
+    np.testing.assert_allclose(scored_by(raw, pairs, tmp_path / "raw.npy").labels, expected, atol=1e-6)
     step = step_of(tiny_bert, found, MarginImitation())
     loss, n_tokens = step.loss(triplets, np.arange(4))
     assert loss.item() > 0
