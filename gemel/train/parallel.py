@@ -224,8 +224,8 @@ def start_alike(
         own = optimiser.state[trained[name]]
         for moment in moments:
             if moment not in own:
-                shaped = trained[name].detach() if moment != "step" else torch.zeros(())
-                own[moment] = torch.zeros_like(shaped, memory_format=torch.preserve_format)
+                shape = () if moment == "step" else trained[name].shape
+                own[moment] = torch.zeros(shape, device=trained[name].device)
         team.spread([own[moment] for moment in moments])
 
 
