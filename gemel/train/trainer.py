@@ -21,7 +21,7 @@ from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
 from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import Objective
-from gemel.train.parallel import WholeBatch, join_team, start_alike
+from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step
 
@@ -92,6 +92,7 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
+        check_alike(self.team, _module(self.step), self.examples, self.config.to_dict())
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, _module(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
