@@ -3,9 +3,10 @@
     python benchmarks/scale.py --data DATA [--sentences 200000] [--rounds 3] [--model FOLDER]
 
 A cluster of one-core nodes, as many as there are cores, stands on this machine. Plain and clustered runs
-take turns: one process with all cores that writes one file, and workers that write parts; both are timed from
-the first text read to the last vector written, with the model loaded and the workers started. Then a node is added and, when a quarter is done, one is
-killed: the output must be complete, hold every row once, and be that of the plain run bit for bit.
+take turns: one process with all cores that writes one file, and workers that write parts. Both are timed
+from the first text read to the last vector written, with the model loaded and the workers started. Then a
+node is added and, when a quarter is done, one is killed: the output must be complete, hold every row once,
+and be that of the plain run bit for bit.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Bench:
         (self.work / "few.txt").write_text("".join(lines[:WARM_UP_SENTENCES]), encoding="utf-8")
 
     def plain(self, name: str = "texts.txt") -> tuple[Path, float]:
-        """One process with all cores writes one file, as `gemel encode` does: where it is, and the seconds."""
+        """One process writes one file, as `gemel encode` does: where it is, and the seconds."""
         output, began = self._output().with_suffix(".parquet"), time.perf_counter()
         encode_file(self.encoder, TextSource(self.work / name), output)
         return output, time.perf_counter() - began

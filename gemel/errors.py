@@ -48,7 +48,10 @@ class MissingExtra(GemelError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an optional dependency: pip install 'gemel[{extra}]'")
-        self.extra = extra
+        self.purpose, self.extra = purpose, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        return type(self), (self.purpose, self.extra)  # a worker's error is told by another process
 
 
 class WriteFailed(GemelError, OSError):

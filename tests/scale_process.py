@@ -85,12 +85,16 @@ def joined(blocks: Iterable[Pairs]) -> Any:
 
 
 def fail(model: str, source: str, output: str) -> dict[str, Any]:
-    """What is told when a worker refuses a text, and when no cluster answers."""
+    """What is told when a worker refuses a text, when no machine is large enough, and when none answers."""
     told = []
     with cluster_of(1) as (cluster, _):
         settings = EncodingSettings(on_truncate="error")
         try:
             encode_files(model, source, output, settings=settings, runner=RayRunner(cluster.address))
+        except InvalidInput as error:
+            told.append(str(error))
+        try:
+            RayRunner(cluster.address, threads=4)
         except InvalidInput as error:
             told.append(str(error))
     try:

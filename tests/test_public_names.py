@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -28,6 +29,9 @@ def test_every_error_is_a_gemel_error_and_a_built_in() -> None:
     errors = [value for value in vars(gemel.errors).values() if isinstance(value, type)]
     raised = [error for error in errors if issubclass(error, gemel.GemelError)][1:]
     assert len(raised) == 11
+    for error in raised:  # as when a worker of a cluster has raised it
+        made = error("reading parquet", "parquet") if error is gemel.MissingExtra else error("it is so")
+        assert str(pickle.loads(pickle.dumps(made))) == str(made)
     for error in raised:
         assert any(issubclass(error, kind) for kind in (ValueError, ImportError, OSError, RuntimeError))
 

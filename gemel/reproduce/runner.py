@@ -96,6 +96,9 @@ class RecipeRunner:
                 result = finished or self._run_stage(number, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
+            if not self.team.is_leader and not start.exists():
+                # On another machine: what was trained comes from the leader, the architecture is the same.
+                start = self.recipe.model
         return runs
 
     def preview(self) -> Iterator[Preview]:

@@ -78,6 +78,11 @@ class RayRunner:
                     "`ray start --head`, or name the address of its head"
                 ) from None
         self._threads = threads or self._default_threads()
+        if self._threads > max(self._cores(), default=0):
+            raise InvalidInput(
+                f"a worker was to have {self._threads} threads and the largest machine of the cluster has "
+                f"{int(max(self._cores(), default=0))} cores; ask for fewer threads, or add machines"
+            )
 
     def threads(self) -> int | None:
         """How many threads, and cores, one piece of work has."""

@@ -8,6 +8,7 @@ in-batch negatives come from everybody, and shares need not be equal.
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,7 @@ import torch
 import torch.distributed as processes
 from torch import Tensor, nn
 
+from gemel.data.examples import Examples
 from gemel.errors import GemelError, InvalidInput, ProcessLost
 from gemel.train.objectives import Objective
 
@@ -211,6 +213,32 @@ def _are_rows(columns: object, n_rows: int) -> bool:
     )
 
 
+def check_alike(team: Team, step: nn.Module, examples: Examples, settings: Mapping[str, Any]) -> None:
+    """Refuse processes, on another machine perhaps, that were not given the same model, data and settings."""
+    if team.size == 1:
+        return
+    shapes = {name: tuple(value.shape) for name, value in step.named_parameters()}
+    own = {"model": str(shapes), "examples": _digest(examples), "settings": str(sorted(settings.items()))}
+    led = team.from_leader(lambda: own)
+    differs = [name for name in own if own[name] != led[name]]
+    if differs:
+        raise InvalidInput(
+            f"process {team.rank} of the run has another {differs[0]} than process 0: give every machine the "
+            "same model, data and settings"
+        )
+
+
+def _digest(examples: Examples) -> str:
+    digest = hashlib.sha256()
+    for name, texts in examples.columns.items():
+        digest.update(f"{name} {len(texts)} ".encode())
+        for text in texts:
+            digest.update(text.encode())
+    if examples.labels is not None:
+        digest.update(examples.labels.tobytes())
+    return digest.hexdigest()
+
+
 def start_alike(
     team: Team, step: nn.Module, trained: Mapping[str, nn.Parameter], optimiser: torch.optim.Optimizer
 ) -> None:
@@ -230,8 +258,8 @@ def start_alike(
         own = optimiser.state[trained[name]]
         for moment in moments:
             if moment not in own:
-                shaped = trained[name].detach() if moment != "step" else torch.zeros(())
-                own[moment] = torch.zeros_like(shaped, memory_format=torch.preserve_format)
+                shape = () if moment == "step" else trained[name].shape
+                own[moment] = torch.zeros(shape, device=trained[name].device)
         team.spread([own[moment] for moment in moments])
 
 

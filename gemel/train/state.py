@@ -83,7 +83,7 @@ def load_state(
     for name, parameter in trained.items():
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
-            optimiser.state[parameter] = {"step": moments[f"{name}.step"], **own}
+            optimiser.state[parameter] = {"step": moments[f"{name}.step"].to(parameter.device), **own}
     return RunState(**saved["state"])
 
 

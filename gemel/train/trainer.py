@@ -22,7 +22,7 @@ from gemel.train.config import TrainConfig
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
-from gemel.train.parallel import WholeBatch, join_team, start_alike
+from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.tensorboard import EventFiles
@@ -106,6 +106,7 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
+        check_alike(self.team, _module(self.step), self.examples, self.config.to_dict())
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, _module(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:

@@ -74,8 +74,9 @@ def test_pairs_and_duplicates_are_those_of_one_machine(tmp_path: Path) -> None:
 
 def test_what_goes_wrong_on_a_cluster_is_told_in_our_words(tiny_bert: Path, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("the man " * 90 + "\n", encoding="utf-8")
-    refused, lost = on_a_cluster("fail", tiny_bert, tmp_path / "long.txt", tmp_path / "out")["told"]
+    refused, small, lost = on_a_cluster("fail", tiny_bert, tmp_path / "long.txt", tmp_path / "out")["told"]
     assert "longer than" in refused
+    assert "4 threads and the largest machine of the cluster has 1 cores" in small
     assert lost.startswith("no Ray cluster answers at 127.0.0.1:1")
 
 

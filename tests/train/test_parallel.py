@@ -155,9 +155,7 @@ def start_by_hand(rank: int, port: int, *command: object) -> subprocess.Popen[st
 
 @pytest.mark.extras
 def test_losing_a_process_leaves_a_checkpoint_and_a_clear_error(tiny_bert: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = ("softmax", tiny_bert, tmp_path / "run")
     with start_by_hand(0, port, *command) as leader, start_by_hand(1, port, *command) as other:
         while leader.poll() is None and not (tmp_path / "run" / "last").exists():
@@ -185,3 +183,68 @@ def test_the_command_trains_in_two_processes_and_only_one_speaks(tiny_bert: Path
     assert again.returncode != 0
     assert again.stderr.count("gemel: " + str(tmp_path / "out") + " holds a run already") == 1
     assert "process 0 of the run has failed" in again.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def on_two_machines(places: list[Path], command: list[object]) -> list[subprocess.CompletedProcess[str]]:
+    """`torchrun` once on each, as docs/scale.md has it; they share no folder but the one of the model."""
+    port = free_port()
+    agents = []
+    for rank, place in enumerate(places):
+        launcher = ["-m", "torch.distributed.run", "--nnodes", 2, "--nproc-per-node", 1, "--node-rank", rank]
+        launcher += ["--master-addr", "127.0.0.1", "--master-port", port]
+        agents.append(
+            subprocess.Popen(
+                [sys.executable, *map(str, [*launcher, *command])],
+                env={**os.environ, "PYTHONPATH": str(TESTS.parent), "OMP_NUM_THREADS": "1"},
+                cwd=place,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    done = []
+    for agent in agents:
+        output, errors = agent.communicate(timeout=300)
+        done.append(subprocess.CompletedProcess(agent.args, agent.returncode, output, errors))
+    return done
+
+
+RECIPE = """
+model = "{model}"
+[[stage]]
+data = {{ path = "pairs.tsv" }}
+train = {{ max_steps = 2 }}
+[[stage]]
+data = {{ path = "pairs.tsv" }}
+train = {{ max_steps = 3 }}
+"""
+
+
+@pytest.mark.extras
+def test_two_machines_train_without_a_common_folder(tiny_bert: Path, tmp_path: Path) -> None:
+    lines = ["sentence1\tsentence2\tscore", *(f"the man {n}\ta woman {n}\t{n / 40}" for n in range(40))]
+    places = [tmp_path / "one", tmp_path / "two"]
+    for place in places:
+        place.mkdir()
+        (place / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (place / "two.toml").write_text(RECIPE.format(model=tiny_bert), encoding="utf-8")
+    command: list[object] = ["-m", "gemel", "train", "two.toml", "-o", "out"]
+    first, second = on_two_machines(places, command)
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert [json.loads(line)["steps"] for line in first.stdout.splitlines()] == [2, 3]
+    assert second.stdout == ""
+    assert (places[0] / "out" / "stage-2" / "model").is_dir()
+    assert not (places[1] / "out").exists()
+    again, _ = on_two_machines(places, [*command, "--resume"])
+    assert again.returncode == 0, again.stderr
+    lines[7] = "another\tsentence\t0.5"
+    (places[1] / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _, refused = on_two_machines(places, [*command[:-1], "other"])
+    assert "process 1 of the run has another examples than process 0" in refused.stderr
