@@ -176,7 +176,8 @@ def shown_store(store: str) -> str:
 
 def is_remote(address: str) -> bool:
     """Whether an address leads to a server, or looks as if it were meant to; paths do not."""
-    return _SCHEME.match(address) is not None and not Path(address).exists()
+    found = _SCHEME.match(address)
+    return found is not None and (found[1].lower() in _OPENERS or address.startswith("//", found.end()))
 
 
 def shown_address(address: str) -> str:
