@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gemel.contracts import Vectors
 from gemel.index.backend import Allowed, Held, Ranked, best_of
 from gemel.index.filters import Filter
@@ -99,7 +101,10 @@ class Searcher:
             operator=self.names.operator,
             type=self.names.index_type,
         )
-        sent = query.astype("float16" if self.names.index_type == "halfvec" else "float32")
+        with np.errstate(over="ignore"):
+            sent = query.astype("float16" if self.names.index_type == "halfvec" else "float32")
+        if not np.isfinite(sent).all():  # too long for half precision
+            return None
         parameters = (*condition.parameters, wired_vector(sent), n_candidates)
         candidates = self._rows(connection, statement, parameters)
         return self._best(candidates, query, k) if len(candidates) == n_candidates else None
