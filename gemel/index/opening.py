@@ -185,8 +185,10 @@ def shown_address(address: str) -> str:
     if not is_remote(address):
         return address
     scheme, _, rest = address.partition(":")
-    authority, slash, path = rest.lstrip("/").rpartition("@")[2].partition("/")
-    return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{slash}{path.partition('?')[0]}"
+    if not rest.startswith("//"):  # a file
+        return address
+    place = rest[2:].rpartition("@")[2].partition("?")[0]
+    return f"{scheme}://{place}"
 
 
 def _opener(address: str) -> Any:

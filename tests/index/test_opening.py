@@ -77,6 +77,7 @@ def test_what_is_shown_of_an_address_has_no_password() -> None:
         "postgresql://host:5/texts/notes"
     )
     assert shown_address("milvus://me:se@cret@host/notes") == "milvus://host/notes"
+    assert shown_address("milvus:/data/texts.db/notes") == "milvus:/data/texts.db/notes"
     assert shown_address("data/notes") == "data/notes"
     with pytest.raises(InvalidInput, match="with a store, give the collection's name") as told:
         address_in("postgresql://host/texts", "postgresql://me:secret@host/texts/notes")

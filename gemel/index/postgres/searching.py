@@ -50,7 +50,11 @@ class Searcher:
         if n_looks * WALK_COST > n_indexed * READ_COST:
             return False
         most = max(LEAST_LIMIT, int(4 * n_looks))
-        connection.execute("select set_config('hnsw.max_scan_tuples', %s, true)", (str(most),))
+        # What has been weighed here is not weighed again by the planner, which at times would read all rows.
+        connection.execute(
+            "select set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true)",
+            (str(most),),
+        )
         return True
 
     def _share(self, connection: Connection, allowed: Allowed, n_rows: int) -> float:
@@ -85,6 +89,7 @@ class Searcher:
             found = self._walked(connection, query, k, condition)
             if found is not None:
                 return found
+            connection.execute("select set_config('enable_seqscan', 'on', true)")
         return self._compared(connection, query, k, condition)
 
     def _walked(
