@@ -176,7 +176,8 @@ def shown_store(store: str) -> str:
 
 def is_remote(address: str) -> bool:
     """Whether an address leads to a server, or looks as if it were meant to; paths do not."""
-    return _SCHEME.match(address) is not None and not Path(address).exists()
+    found = _SCHEME.match(address)
+    return found is not None and (found[1].lower() in _OPENERS or address.startswith("//", found.end()))
 
 
 def shown_address(address: str) -> str:
@@ -184,8 +185,10 @@ def shown_address(address: str) -> str:
     if not is_remote(address):
         return address
     scheme, _, rest = address.partition(":")
-    authority, slash, path = rest.lstrip("/").rpartition("@")[2].partition("/")
-    return f"{scheme}:{'//' if rest.startswith('//') else ''}{authority}{slash}{path.partition('?')[0]}"
+    if not rest.startswith("//"):  # a file
+        return address
+    place = rest[2:].rpartition("@")[2].partition("?")[0]
+    return f"{scheme}://{place}"
 
 
 def _opener(address: str) -> Any:

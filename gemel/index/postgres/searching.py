@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gemel.contracts import Vectors
 from gemel.index.backend import Allowed, Held, Ranked, best_of
 from gemel.index.filters import Filter
@@ -48,7 +50,11 @@ class Searcher:
         if n_looks * WALK_COST > n_indexed * READ_COST:
             return False
         most = max(LEAST_LIMIT, int(4 * n_looks))
-        connection.execute("select set_config('hnsw.max_scan_tuples', %s, true)", (str(most),))
+        # What has been weighed here is not weighed again by the planner, which at times would read all rows.
+        connection.execute(
+            "select set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true)",
+            (str(most),),
+        )
         return True
 
     def _share(self, connection: Connection, allowed: Allowed, n_rows: int) -> float:
@@ -83,6 +89,7 @@ class Searcher:
             found = self._walked(connection, query, k, condition)
             if found is not None:
                 return found
+            connection.execute("select set_config('enable_seqscan', 'on', true)")
         return self._compared(connection, query, k, condition)
 
     def _walked(
@@ -99,7 +106,10 @@ class Searcher:
             operator=self.names.operator,
             type=self.names.index_type,
         )
-        sent = query.astype("float16" if self.names.index_type == "halfvec" else "float32")
+        with np.errstate(over="ignore"):
+            sent = query.astype("float16" if self.names.index_type == "halfvec" else "float32")
+        if not np.isfinite(sent).all():  # too long for half precision
+            return None
         parameters = (*condition.parameters, wired_vector(sent), n_candidates)
         candidates = self._rows(connection, statement, parameters)
         return self._best(candidates, query, k) if len(candidates) == n_candidates else None
