@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -50,14 +50,14 @@ def with_embeddings(
     if isinstance(given, pyarrow.Table):
         if into in names:
             given = given.drop_columns([into])
-        return given.append_column(into, made)  # type: ignore[no-any-return]
+        return cast(Frame, given.append_column(into, made))
     if _is_of(given, "polars", "DataFrame"):
         polars = sys.modules["polars"]
-        return given.with_columns(polars.from_arrow(made).alias(into))  # type: ignore[no-any-return]
+        return cast(Frame, given.with_columns(polars.from_arrow(made).alias(into)))
     if _is_of(given, "pandas", "DataFrame"):
         pandas = sys.modules["pandas"]
         values = pandas.arrays.ArrowExtensionArray(made)
-        return given.assign(**{into: pandas.Series(values, index=given.index)})  # type: ignore[no-any-return]
+        return cast(Frame, given.assign(**{into: pandas.Series(values, index=given.index)}))
     raise InvalidInput(
         f"a {type(frame).__name__} was given; expected a DataFrame of pandas or polars, or an Arrow table"
     )

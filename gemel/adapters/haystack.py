@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from gemel.adapters.opening import for_documents, for_queries, open_encoder, open_reranker
@@ -83,11 +82,7 @@ class GemelTextEmbedder(_Embedder):
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, list[float]]:
         """The vector of one text."""
-        if not isinstance(text, str):
-            raise InvalidInput(
-                f"a {type(text).__name__} was given and one str was expected; embed documents with "
-                "GemelDocumentEmbedder"
-            )
+        _check(text, str, "embed documents with GemelDocumentEmbedder")
         return {"embedding": self._embedded(for_queries(self._opened()), [text])[0]}
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,8 +127,7 @@ class GemelDocumentEmbedder(_Embedder):
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """The same documents with their vectors; those given are left as they are."""
-        if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
-            raise InvalidInput("a list of Documents was expected; embed a query with GemelTextEmbedder")
+        _check(documents, list, "embed a query with GemelTextEmbedder")
         texts = [_text_of(each, self.meta_fields_to_embed, self.embedding_separator) for each in documents]
         vectors = self._embedded(for_documents(self._opened()), texts)
         return {
@@ -168,7 +162,7 @@ class GemelRanker:
     ) -> None:
         if top_k < 1:
             raise InvalidInput(f"top_k is {top_k!r}; expected at least 1")
-        self.model = str(Path(model)) if isinstance(model, Path) else model
+        self.model = str(model)
         self.top_k = top_k
         self.score_threshold = score_threshold
         self.precision = precision
@@ -215,6 +209,14 @@ class GemelRanker:
         if self._reranker is None:
             self._reranker = open_reranker(self.model, precision=self.precision, threads=self.threads)
         return self._reranker
+
+
+def _check(given: Any, expected: type, fix: str) -> None:
+    """Refuse what is of another kind, which a pipeline finds out only where its parts are connected."""
+    if not isinstance(given, expected):
+        raise InvalidInput(
+            f"a {type(given).__name__} was given and one {expected.__name__} was expected; {fix}"
+        )
 
 
 def _text_of(document: Document, fields: list[str], separator: str) -> str:

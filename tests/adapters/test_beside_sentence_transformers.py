@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,25 @@ def fewer_bits(st: Any, folder: str) -> Any:
         quantise(VECTORS[:2], "int8", calibration_embeddings=VECTORS),
         quantise(VECTORS, "binary"),
         quantise(list(VECTORS), "ubinary"),
+    ]
+
+
+@program
+def evaluations(st: Any, folder: str) -> Any:
+    """Their evaluators, on either model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from sentence_transformers.sentence_transformer import evaluation
+    a, b = sentences(20, seed=8, max_words=6), sentences(20, seed=9, max_words=6)
+    by_id = ({str(row): text for row, text in enumerate(texts)} for texts in (a, b))
+    model = opened(st, folder)
+    return [
+        {name: float(value) for name, value in model.evaluate(evaluator).items()}
+        for evaluator in (
+            evaluation.EmbeddingSimilarityEvaluator(a, b, np.linspace(0, 1, 20).tolist()),
+            evaluation.TripletEvaluator(a, b, b[::-1]),
+            evaluation.InformationRetrievalEvaluator(*by_id, {str(row): {str(row)} for row in range(20)}),
+        )
     ]
 
 

@@ -232,6 +232,19 @@ def test_pairs_come_from_the_nearest_of_each_row() -> None:
     assert util.paraphrase_mining_embeddings(SQUARE[:1]) == []
 
 
+@pytest.mark.parametrize(("n_pairs", "k"), [(50, 20), (300, 20), (600, 20), (50, 1), (10**6, 200)])
+def test_pairs_are_those_of_all_pairs_compared(n_pairs: int, k: int) -> None:
+    vectors = np.random.default_rng(0).standard_normal((120, 6)).astype(np.float32)
+    scores = np.asarray(util.cos_sim(vectors, vectors)).copy()
+    np.fill_diagonal(scores, -2)
+    nearest = np.argsort(-scores, axis=1)[:, :k]
+    expected = {(min(i, j), max(i, j)) for i in range(120) for j in nearest[i, :119].tolist()}
+    expected = sorted(expected, key=lambda pair: -scores[pair])[:n_pairs]
+    found = util.paraphrase_mining_embeddings(vectors, max_pairs=n_pairs, top_k=k)
+    assert {(i, j) for _, i, j in found} == set(expected)
+    assert [score for score, *_ in found] == pytest.approx([scores[pair] for pair in expected], abs=1e-6)
+
+
 def test_a_community_is_counted_before_others_take_its_rows() -> None:
     angles = np.radians([40, 50, 70, 90, 100, 120])
     fan = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)

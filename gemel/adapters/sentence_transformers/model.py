@@ -17,6 +17,7 @@ from gemel.adapters.sentence_transformers.arguments import (
     take_computing,
     take_folder,
 )
+from gemel.adapters.sentence_transformers.card import ModelCardData
 from gemel.adapters.sentence_transformers.measures import FUNCTIONS, SimilarityFunction, measure_named
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.quantisation import checked_precision, quantize_embeddings
@@ -60,6 +61,7 @@ class SentenceTransformer(Placed):
         self._computing = take_computing({**arguments, "device": device and str(device)})
         self._computing["on_truncate"] = on_truncate
         self._open()
+        self.model_card_data = ModelCardData(str(model_name_or_path))
         spec = self._encoder.spec if isinstance(self._encoder, FolderEncoder) else None
         self.prompts = {"query": "", "document": "", **(spec.prompts if spec else {}), **(prompts or {})}
         self.default_prompt_name = default_prompt_name or (spec.default_prompt if spec else None)
@@ -245,17 +247,16 @@ class SentenceTransformer(Placed):
 
     def save(self, path: str | Path, *ignored: Any, **choices: Any) -> None:
         """Write a model folder, in place of one that is there; gemel and sentence-transformers open it."""
-        save = getattr(self._encoder, "save", None)
-        if save is None:
-            raise InvalidInput("this model is not kept as a folder and cannot be saved")
-        if isinstance(self._encoder, FolderEncoder):
-            encoder = self._encoder.with_prompts(self.prompts, self.default_prompt_name)
+        encoder: Any = self._encoder
+        if isinstance(encoder, FolderEncoder):
+            encoder = encoder.with_prompts(self.prompts, self.default_prompt_name)
             encoder = encoder.with_similarity(self._measure)
             encoder = (
                 encoder if self.truncate_dim is None else encoder.with_dim(self.get_embedding_dimension())
             )
-            save = encoder.save  # type: ignore[attr-defined]
-        save(path, overwrite=True)
+        if not hasattr(encoder, "save"):
+            raise InvalidInput("this model is not kept as a folder and cannot be saved")
+        encoder.save(path, overwrite=True)
 
     save_pretrained = save
 
