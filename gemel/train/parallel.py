@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -213,7 +213,9 @@ def _are_rows(columns: object, n_rows: int) -> bool:
     )
 
 
-def check_alike(team: Team, step: nn.Module, examples: Examples, settings: Mapping[str, Any]) -> None:
+def check_alike(
+    team: Team, step: nn.Module, examples: Iterable[Examples], settings: Mapping[str, Any]
+) -> None:
     """Refuse processes, on another machine perhaps, that were not given the same model, data and settings."""
     if team.size == 1:
         return
@@ -228,14 +230,15 @@ def check_alike(team: Team, step: nn.Module, examples: Examples, settings: Mappi
         )
 
 
-def _digest(examples: Examples) -> str:
+def _digest(examples: Iterable[Examples]) -> str:
     digest = hashlib.sha256()
-    for name, texts in examples.columns.items():
-        digest.update(f"{name} {len(texts)} ".encode())
-        for text in texts:
-            digest.update(text.encode())
-    if examples.labels is not None:
-        digest.update(examples.labels.tobytes())
+    for part in examples:
+        for name, texts in part.columns.items():
+            digest.update(f"{name} {len(texts)} ".encode())
+            for text in texts:
+                digest.update(text.encode())
+        if part.labels is not None:
+            digest.update(part.labels.tobytes())
     return digest.hexdigest()
 
 

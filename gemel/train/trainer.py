@@ -106,7 +106,8 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
-        check_alike(self.team, _module(self.step), self.examples, self.config.to_dict())
+        parts = self.examples.parts.values() if isinstance(self.examples, MixedExamples) else [self.examples]
+        check_alike(self.team, _module(self.step), parts, self.config.to_dict())
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, _module(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
