@@ -9,6 +9,7 @@ import pytest
 from reproduced import of_table_6
 from stand_ins import sentences
 
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.reproduce.ablation import TRIALS, Ablation, AblationPlan, Trial
 from gemel.reproduce.orderings import agreement, orderings
@@ -16,6 +17,7 @@ from gemel.reproduce.paper import TABLE_6
 from gemel.reproduce.printing import formatted
 from gemel.reproduce.stand_ins import Cast
 from gemel.reproduce.workbench import Workbench
+from gemel.train import SentenceEncoderStep
 
 
 @pytest.fixture
@@ -48,14 +50,13 @@ def test_thirteen_cells_are_twelve_trainings() -> None:
 def test_a_job_that_was_killed_goes_on_and_more_seeds_add_to_it(
     tiny_bert: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained: list[tuple[str, int]] = []
-    train = Ablation._train
+    losses, loss = [], SentenceEncoderStep.loss
 
-    def counted(self: Ablation, trial: Trial, seed: int) -> float:
-        if len(trained) == 5:
+    def interrupted(self: SentenceEncoderStep, examples: Examples, rows: Any) -> Any:
+        losses.append(len(rows))
+        if len(losses) == 6:  # the second of the two steps of the third training
             raise KeyboardInterrupt
-        trained.append((trial.name, seed))
-        return train(self, trial, seed)
+        return loss(self, examples, rows)
 
     def job(n_seeds: int, work: str) -> Any:
         plan = AblationPlan(
@@ -63,16 +64,14 @@ def test_a_job_that_was_killed_goes_on_and_more_seeds_add_to_it(
         )
         return Ablation(plan, data=data, work=tmp_path / work)
 
-    monkeypatch.setattr(Ablation, "_train", counted)
+    monkeypatch.setattr(SentenceEncoderStep, "loss", interrupted)
     with pytest.raises(KeyboardInterrupt):
         job(1, "work").run()
-    trained.clear()
-    monkeypatch.setattr(Ablation, "_train", lambda *given: (trained.append(given[1:]), train(*given))[1])
     one = job(1, "work").run()
-    assert len(trained) == 7
+    assert len(losses) == 6 + 1 + 9 * 2  # only what was missing
     assert all(not line.spread for line in one.lines)
     two = job(2, "work").run()
-    assert len(trained) == 19
+    assert len(losses) == 25 + 12 * 2
     places = sorted(job(2, "work").place.iterdir())
     assert len(places) == 24
     assert [file.name for file in sorted(places[0].iterdir())] == ["metrics.jsonl", "score.json"]
