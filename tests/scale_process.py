@@ -6,14 +6,18 @@ In a process of its own: Ray leaves threads, warnings and an atexit behind.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import ray
 from ray.cluster_utils import Cluster
 
 from gemel.errors import InvalidInput, ProcessLost
@@ -31,8 +35,6 @@ def cluster_of(n_nodes: int) -> Iterator[tuple[Any, list[Any]]]:
     try:
         yield cluster, nodes
     finally:
-        import ray
-
         ray.shutdown()
         cluster.shutdown()
 
@@ -45,20 +47,60 @@ def workers_left(runner: RayRunner) -> int:
     return runner.n_workers()
 
 
+class WatchedRunner(RayRunner):
+    """Notes who is at which piece of work, and lets it take a while."""
+
+    def __init__(self, address: str, notes: Path) -> None:
+        super().__init__(address)
+        self.notes = notes
+
+    def worker_of(self, node: str) -> int:
+        """The process that is at work on a node, or 0."""
+        for note in self.notes.glob(f"{node}-*"):
+            with suppress(FileNotFoundError):  # it is done by now
+                if not note.suffix:
+                    return int(note.read_text() or 0)
+        return 0
+
+    def run(self, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        notes = self.notes
+
+        def watched(item: Any) -> Any:
+            note = notes / f"{ray.get_runtime_context().get_node_id()}-{item.number}-{uuid.uuid4().hex}"
+            note.write_text(str(os.getpid()))
+            time.sleep(0.3)
+            result = work(item)
+            note.rename(note.with_suffix(".done"))
+            return result
+
+        return super().run(watched, items)
+
+
 def encode_with_a_node_killed(model: str, source: str, output: str, part_rows: int) -> dict[str, Any]:
     """Encode on two nodes; one is killed when a quarter is done, while it is at work."""
     with cluster_of(2) as (cluster, nodes):
-        runner = RayRunner(cluster.address)
+        notes = Path(f"{output}-attempts")
+        notes.mkdir()
+        runner = WatchedRunner(cluster.address, notes)
         killed: list[int] = []
 
         def kill_at(n_done: int, n_total: int) -> None:
             if n_done >= n_total // 4 and not killed:
+                while not (worker := runner.worker_of(nodes[0].node_id)):
+                    time.sleep(0.001)  # until the node is at a part
+                os.kill(worker, signal.SIGKILL)  # Ray kills the node's manager; a machine dies as a whole
                 cluster.remove_node(nodes[0], allow_graceful=False)
                 killed.append(len(list(Path(output).glob("part-*"))))
 
         settings = EncodingSettings(part_rows=part_rows)
         done = encode_files(model, source, output, settings=settings, runner=runner, on_progress=kill_at)
-        return {"rows": done.rows, "parts_when_killed": killed[0], "workers_left": workers_left(runner)}
+        return {
+            "rows": done.rows,
+            "parts_when_killed": killed[0],
+            "attempts": sum(1 for _ in notes.iterdir()),
+            "broken_off": sum(1 for note in notes.iterdir() if not note.suffix),
+            "workers_left": workers_left(runner),
+        }
 
 
 def compare(vectors_file: str, output: str) -> dict[str, Any]:

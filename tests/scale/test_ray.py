@@ -45,6 +45,8 @@ def test_a_node_killed_in_the_middle_costs_no_row_and_no_bit(tiny_bert: Path, tm
     assert told["rows"] == 20_000
     assert told["workers_left"] == 1
     assert 10 <= told["parts_when_killed"] < 30
+    assert told["broken_off"] >= 1  # the killed node was at a part, which was done again
+    assert told["attempts"] == 40 + told["broken_off"]
     encode_files(tiny_bert, source, tmp_path / "local", settings=EncodingSettings(part_rows=500))
     local, ray = open_parts(tmp_path / "local"), open_parts(tmp_path / "ray")
     assert ray.ids == local.ids == list(range(20_000))
