@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PEERS := .venv-peers
 CLIENTS := .venv-clients
+ADAPTERS := .venv-adapters
 AXE := .cache/axe/package/axe.min.js
 SCREENSHOTS := .cache/screenshots
 BIN := $(VENV)/bin
@@ -24,8 +25,9 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(AXE) ## what needs heavy peers or a long run
-	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras
+test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(ADAPTERS)/installed $(AXE) ## what needs heavy peers, servers or a long run
+	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras --ignore tests/adapters
+	$(ADAPTERS)/bin/python -m pytest -m extras tests/adapters
 
 bench-scale: $(VENV)/installed-extras ## encoding on a Ray cluster of several nodes, one of them killed; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/scale.py $(ARGUMENTS)
@@ -94,6 +96,13 @@ $(VENV)/installed-extras: $(VENV)/installed-dev
 	@echo "installing $* into $(@D)"
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_QUIETLY) --requirement $<
+	@touch $@
+
+$(ADAPTERS)/installed: environments/adapters.txt environments/adapters-alone.txt $(NATIVE)
+	@echo "installing adapters into $(@D)"
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_QUIETLY) --requirement environments/adapters.txt
+	@$(@D)/bin/python $(PIP_QUIETLY) --no-deps --requirement environments/adapters-alone.txt
 	@touch $@
 
 # What examines the page's accessibility; without npm that test is skipped, and says so.

@@ -1,7 +1,7 @@
 """How long and how large: rows into hours, machines and bytes, by rates that were measured.
 
 The defaults are those of all-MiniLM-L6-v2 in int8 on the machine of docs/results.md; give your own rates
-(`gemel bench`, benchmarks/search.py, benchmarks/stores.py) for a table of your own, which is printed as Markdown.
+(`gemel bench`, benchmarks/search.py, benchmarks/stores.py) for a table of your own. It is Markdown.
 """
 
 from __future__ import annotations
