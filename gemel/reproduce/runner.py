@@ -23,6 +23,7 @@ from gemel.data.examples import Examples
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.model import CrossEncoder
+from gemel.reproduce.beginning import begun_with, keep_to_beginning
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
 from gemel.reproduce.step_builder import StepBuilder
@@ -92,6 +93,7 @@ class RecipeRunner:
             for seed in self.seeds if is_last else self.seeds[:1]:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
+                self._keep_to_beginning(number, place, seed, resume)
                 finished = self._finished(place) if resume else None
                 result = finished or self._run_stage(number, start, place, seed, resume)
                 runs.append(StageRun(number, seed, result))
@@ -142,6 +144,11 @@ class RecipeRunner:
     def _finished(self, place: Path) -> TrainResult | None:
         return self.team.from_leader(lambda: _finished(place))
 
+    def _keep_to_beginning(self, number: int, place: Path, seed: int, resume: bool) -> None:
+        stage = self.recipe.stages[number - 1]
+        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed))
+        self.team.from_leader(lambda: keep_to_beginning(place, values, resume=resume))
+
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
@@ -190,7 +197,7 @@ class RecipeRunner:
         """The recipe's model, or a folder with some of its layers."""
         if self.recipe.layers is None:
             return self.recipe.model
-        return cut_student(self.recipe.model, self.recipe.layers, output / "student")
+        return cut_student(self.recipe.model, self.recipe.layers, output)
 
     def _lesson(self, stage: Stage, examples: Examples | MixedExamples, place: Path) -> Lesson:
         """The examples, and what the stage's teacher says of them if it has one."""

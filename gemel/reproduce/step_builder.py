@@ -50,7 +50,7 @@ class StepBuilder:
                 f"the recipe {self.recipe.name} sizes an InferSent encoder and starts from {start}"
             )
         folder = self._encoder_folder(resolve(start))
-        student = fitted_student(folder, lesson, task.objective, place / "projected")
+        student = fitted_student(folder, lesson, task.objective, place)
         encoder = SentenceEncoder(student, device=self.device)
         if lesson.targets is not None:
             return taught_step(encoder, task.objective, lesson, task.objective_settings)

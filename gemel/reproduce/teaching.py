@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,14 +59,16 @@ def taught_step(
     return DistillationStep(model, build_imitation(name, lesson.examples.kind, settings), lesson.targets)
 
 
-def cut_student(model: str | Path, layers: int | tuple[int, ...], target: Path) -> Path:
-    """A folder with some layers of a model, made unless it is there."""
+def cut_student(model: str | Path, layers: int | tuple[int, ...], place: Path) -> Path:
+    """A folder with some layers of a model under `place`, made unless it is there."""
+    folder = read_encoder_folder(resolve(model))
+    target = place / f"student-{_mark(folder, layers)}"
     if not target.exists():
-        save_student(read_encoder_folder(resolve(model)), target, layers)
+        save_student(folder, target, layers)
     return target
 
 
-def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, target: Path) -> ModelFolder:
+def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, place: Path) -> ModelFolder:
     """The student, with a projection where its vectors are of another length than the teacher's."""
     is_of_vectors = isinstance(lesson.examples, Examples) and lesson.examples.kind != "triplets"
     if lesson.targets is None or not is_of_vectors or name == "similarity-imitation":
@@ -73,9 +76,15 @@ def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, target
     dim = lesson.targets.shape[1]
     if folder.spec.dim == dim:
         return folder
+    target = place / f"projected-{_mark(folder, dim)}"
     if not target.exists():
         save_projected(folder, target, dim)
     return read_encoder_folder(target)
+
+
+def _mark(folder: ModelFolder, choice: object) -> str:
+    """A name for what is made of a model by a choice: what another run has left is not taken for it."""
+    return hashlib.sha256(f"{folder.fingerprint} {choice}".encode()).hexdigest()[:12]
 
 
 def _is_reranker(model: str) -> bool:

@@ -1,0 +1,52 @@
+"""What a stage was begun with, kept beside it: a run goes on by the same recipe, or not at all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from gemel.errors import InvalidInput
+from gemel.reproduce.recipe import Recipe, Stage
+from gemel.train import TrainConfig
+from gemel.train.card import base_name
+from gemel.train.state import FREE_SETTINGS
+
+FILE_NAME = "begun-with.json"
+
+
+def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig) -> dict[str, Any]:
+    """All that decides what a stage comes to, as plain JSON values by their names."""
+    values: dict[str, Any] = {
+        name: getattr(recipe, name) for name in ("kind", "pooling", "max_tokens", "layers", "infersent")
+    }
+    values["model"] = base_name(recipe.model)
+    values |= {name: getattr(stage, name) for name in ("mixing", "scale_losses")}
+    for task in stage.tasks:
+        own = {"data": asdict(task.data), "objective": task.objective, "weight": task.weight}
+        own["settings of the objective"] = dict(task.objective_settings)
+        values |= {f"{task.name} {name}".strip(): value for name, value in own.items()}
+    values["teacher"] = stage.teacher and {**asdict(stage.teacher), "model": base_name(stage.teacher.model)}
+    values["validate"] = stage.validate and asdict(stage.validate)
+    values |= {name: value for name, value in config.to_dict().items() if name not in FREE_SETTINGS}
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return plain
+
+
+def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> None:
+    """Note what a stage is begun with, or refuse to continue one that was begun with something else."""
+    file = place / FILE_NAME
+    if not any((place / name).exists() for name in ("last", "model")):
+        place.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        return
+    if not resume or not file.is_file():
+        return
+    saved = json.loads(file.read_text(encoding="utf-8"))
+    for name in sorted(saved.keys() & values.keys()) + sorted(saved.keys() ^ values.keys()):
+        if saved.get(name) != values.get(name):
+            raise InvalidInput(
+                f"{place} was begun with {name} = {saved.get(name)!r} and now it is {values.get(name)!r}: "
+                "resume with the same recipe, or name another output"
+            )
