@@ -16,8 +16,9 @@ from gemel.checkpoint import (
     read_reranker_folder,
 )
 from gemel.checkpoint.infersent import is_infersent_folder
+from gemel.checkpoint.package import DEFAULT_WEIGHTS
 from gemel.errors import InvalidModel
-from gemel.loading import DEFAULT_WEIGHTS, resolve
+from gemel.loading import resolve
 
 
 @dataclass(frozen=True)

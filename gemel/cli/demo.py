@@ -274,7 +274,8 @@ def _spoken(seconds: float) -> str:
 
 
 def _named(encoder: FolderEncoder) -> str:
-    from gemel.loading import DEFAULT_MODEL, DEFAULT_WEIGHTS
+    from gemel.checkpoint.package import DEFAULT_WEIGHTS
+    from gemel.loading import DEFAULT_MODEL
 
     path = Path(encoder.folder.path)
     name = DEFAULT_MODEL if path == DEFAULT_WEIGHTS.folder() else path.name
