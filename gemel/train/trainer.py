@@ -93,6 +93,10 @@ class _Run:
         self.trained = _trainable(step, config.freeze)
         if config.lora is not None:
             self.trained = keep_to_adapters(step.model, self.trained)
+        if not self.trained:
+            raise InvalidInput(
+                f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less"
+            )
         self.optimiser = _adam(self.trained, config)
         place = config.tensorboard if self.team.is_leader else None
         events = None if place is None else EventFiles(place)
