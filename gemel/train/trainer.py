@@ -117,6 +117,8 @@ class _Run:
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
             self.state.uses_bfloat16 = self.team.all_say(decide(self.config.bf16, device))
+        if self._is_evaluation_due():  # the run was broken off while it validated
+            self._evaluate()
 
     def _first_state(self, resume: bool) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
@@ -195,11 +197,15 @@ class _Run:
     def _after_step(self) -> None:
         if self.state.step % LOG_EVERY == 0:
             self._log()
-        every = self.config.evaluate_every
-        if self.validate and every and self.state.step % every == 0:
+        if self._is_evaluation_due():
             self._evaluate()
         if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
             self.checkpoint()
+
+    def _is_evaluation_due(self) -> bool:
+        every, step = self.config.evaluate_every, self.state.step
+        is_time = bool(every and step and step % every == 0)
+        return self.validate is not None and is_time and self.state.evaluated_at != step
 
     def _evaluate(self) -> None:
         assert self.validate is not None
