@@ -180,7 +180,8 @@ def _write_transformer(
     config: Mapping[str, Any] | None = None,
 ) -> None:
     write_tensors(folder / SINGLE_FILE, weights)
-    write_json(folder / "config.json", _with_dtype(config or model.config, weights))
+    kept = {name: value for name, value in (config or model.config).items() if name != "_name_or_path"}
+    write_json(folder / "config.json", _with_dtype(kept, weights))  # without a folder of someone's machine
     limit = model.spec.max_tokens if isinstance(model, ModelFolder) else model.max_tokens
     write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
     for name in TOKENIZER_FILE_NAMES:

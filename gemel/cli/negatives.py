@@ -146,6 +146,7 @@ def _check_output(output: str | None, overwrite: bool) -> None:
 
 def _read_pairs(path: str, choices: Mapping[str, Any]) -> Examples:
     from gemel.data.examples import read_examples
+    from gemel.data.roles import role_of
 
     columns = {"first": choices["anchor_column"], "second": choices["positive_column"]}
     where = {}
@@ -154,9 +155,17 @@ def _read_pairs(path: str, choices: Mapping[str, Any]) -> Examples:
         if not sign:
             raise click.UsageError(f"--where {condition} has no '='; expected such as label=1")
         where[column.removesuffix("!")] = f"!={value}" if column.endswith("!") else value
-    return read_examples(
+    examples = read_examples(
         Path(path), kind="pairs", columns={k: v for k, v in columns.items() if v}, where=where
     )
+    telling = next((column for column in examples.unused if role_of(column) in ("label", "score")), None)
+    if telling is not None:
+        click.echo(
+            f"gemel: every row of {path} is read as a positive, whatever its column {telling!r} says; choose "
+            f"with --where {telling}=VALUE",
+            err=True,
+        )
+    return examples
 
 
 def _search(examples: Examples, rules: NegativeRules, choices: Mapping[str, Any], tell: Any) -> HardNegatives:

@@ -48,6 +48,7 @@ class Examples:
     label_names: tuple[str, ...] = ()
     origin: str = "memory"
     left_out: Mapping[str, int] = field(default_factory=dict)  # reason -> rows of the origin not here
+    unused: tuple[str, ...] = ()  # columns of the origin that are not here
 
     def __post_init__(self) -> None:
         checked_kind(self.kind)
@@ -257,18 +258,17 @@ class _Gathered:
             indices = {name: index for index, name in enumerate(names)}
             labels = np.array([indices[value] for value in self.values], np.int64)
         if not self.numbers:
-            left_out = _spoken(self.tally.left_out) or "none"
+            spoken_of = _spoken(self.tally.left_out) or "none"
             raise InvalidInput(
-                f"{self.table.name} holds no {self.kind} (left out: {left_out}); expected at least one row"
+                f"{self.table.name} holds no {self.kind} (left out: {spoken_of}); expected at least one row"
             )
         spoken = {"first": "anchor", "second": "positive"} if self.kind == "triplets" else {}
         columns = {spoken.get(role, role): texts for role, texts in self.texts.items()}
         origin = ", ".join(f"{spoken.get(role, role)} = {column}" for role, column in self.roles.items())
         if self.kind == "pairs" and unused:  # one of them may be a label under another name
             origin += f"; not used: {', '.join(unused)}"
-        return Examples(
-            self.kind, columns, labels, names, f"{self.table.name} ({origin})", dict(self.tally.left_out)
-        )
+        told, left_out = f"{self.table.name} ({origin})", dict(self.tally.left_out)
+        return Examples(self.kind, columns, labels, names, told, left_out, tuple(unused))
 
     def _scores(self) -> npt.NDArray[np.float32]:
         low, high = self.score_range or (0.0, 1.0)

@@ -92,13 +92,14 @@ def _candidates(found: Sequence[str], taken: set[str]) -> dict[str, list[str]]:
     """role -> all columns whose names fit and that nobody has spoken for."""
     candidates: dict[str, list[str]] = {}
     for column in dict.fromkeys(found):
-        role = _role_of(column)
+        role = role_of(column)
         if role is not None and column not in taken:
             candidates.setdefault(role, []).append(column)
     return candidates
 
 
-def _role_of(column: str) -> str | None:
+def role_of(column: str) -> str | None:
+    """What a column of this name is for, if that is known."""
     plain = _plain(column)
     negative = _NEGATIVE.fullmatch(plain)
     if negative:

@@ -187,8 +187,10 @@ def shown_address(address: str) -> str:
     scheme, _, rest = address.partition(":")
     if not rest.startswith("//"):  # a file
         return address
-    place = rest[2:].rpartition("@")[2].partition("?")[0]
-    return f"{scheme}://{place}"
+    place, _, options = rest[2:].partition("?")
+    if "@" in options:  # of a password, perhaps, that was not written as it should be, or of an option
+        return f"{scheme}://..."
+    return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 def _opener(address: str) -> Any:

@@ -92,4 +92,5 @@ def max_over_states(inputs: Tensor, sizes: list[int], lstm: torch.nn.LSTM, direc
         getattr(lstm, f"{name}_l0{direction}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     )
     apply: Callable[..., Tensor] = MaxOverStates.apply  # torch gives it no types
-    return apply(inputs, sizes, into, recurrent, first + second)
+    with torch.autocast(inputs.device.type, enabled=False):  # its gradient is written for one precision
+        return apply(inputs, sizes, into, recurrent, first + second)

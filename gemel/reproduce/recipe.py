@@ -130,6 +130,9 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")
     pooling, layers = values.get("pooling"), values.get("layers")
+    named = layers if isinstance(layers, list) else [layers]
+    if layers is not None and not all(isinstance(layer, int) for layer in named):
+        raise InvalidInput(f"layers of the recipe {name} is {layers!r}; expected a number, or [0, 2, 5]")
     return Recipe(
         name=name,
         model=str(values["model"]),

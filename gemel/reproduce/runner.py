@@ -30,7 +30,7 @@ from gemel.reproduce.step_builder import StepBuilder
 from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
-from gemel.train.card import CardFacts, write_card
+from gemel.train.card import CardFacts, base_name, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
@@ -180,7 +180,7 @@ class RecipeRunner:
             losses=step.objective.losses(),
             truncations=step.objective.truncations(),
             n_examples=len(examples),
-            data=", ".join(task.data.path for task in stage.tasks),
+            data=", ".join(task.data.name for task in stage.tasks),
             settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
@@ -227,14 +227,15 @@ def spread(values: list[float]) -> tuple[float, float]:
 
 
 def _told(stage: Stage, step: Step) -> str:
-    """The objective with what the recipe has set for it."""
+    """The objective with what the recipe has set for it, and who taught it."""
     plain = [
         f"{task.name} {name}".strip() + f" = {value}"
         for task in stage.tasks
         for name, value in task.objective_settings.items()
         if name != "matryoshka"
     ]
-    return f"{step.objective.describe()} ({', '.join(plain)})" if plain else step.objective.describe()
+    told = f"{step.objective.describe()} ({', '.join(plain)})" if plain else step.objective.describe()
+    return told if stage.teacher is None else f"{told}, taught by `{base_name(stage.teacher.model)}`"
 
 
 def _seconds_a_step(

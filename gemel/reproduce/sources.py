@@ -25,6 +25,12 @@ class DataSource:
     options: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[TextFile, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What others may read: a path within the data folder, or the name of a file of this machine's."""
+        paths = [str(file.path) for file in self.files] or [self.path]
+        return " + ".join(path if _is_within(path) else Path(path).name for path in paths)
+
     def read(self, data: Path) -> Examples:
         """The examples: paths as they stand, or within the data folder."""
         if self.files:
@@ -33,6 +39,10 @@ class DataSource:
         if "translations" in self.options:
             return read_translations(place(self.path, data), **self.options["translations"])
         return read_examples(place(self.path, data), **self.options)
+
+
+def _is_within(path: str) -> bool:
+    return not Path(path).is_absolute() and not path.startswith("~") and ".." not in Path(path).parts
 
 
 def place(path: str, data: Path) -> Path:

@@ -37,13 +37,19 @@ class StepBuilder:
     def build(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
         """The model of `start` with the stage's objective; what is made on the way goes under `place`."""
         examples = lesson.examples
+        is_infersent = asks_for_new(start) or is_infersent_folder(resolve(start))
+        if is_infersent and (isinstance(examples, MixedExamples) or self.recipe.kind == "cross-encoder"):
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} mixes tasks on an InferSent encoder or makes it a "
+                "cross-encoder, which transformers alone can be; give it one task, or another model"
+            )
         if isinstance(examples, MixedExamples):
             return self._mixed(stage, resolve(start), examples)
         (task,) = stage.tasks
         if self.recipe.kind == "cross-encoder":
             model = self._cross_encoder(resolve(start), examples)
             return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
-        if asks_for_new(start) or is_infersent_folder(resolve(start)):
+        if is_infersent:
             return self._infersent_step(stage, start, examples)
         if self.recipe.infersent:
             raise InvalidInput(

@@ -31,7 +31,10 @@ class CardFacts:
 def base_name(model: str) -> str:
     """What a card calls a model: of a folder its name, which means something on other machines too."""
     folder = Path(model).expanduser()
-    return folder.resolve().name if folder.is_dir() else model
+    if folder.is_dir():
+        return folder.resolve().name
+    kind, colon, file = model.partition(":")  # infersent:FILE
+    return f"{kind}:{Path(file).name}" if colon else model
 
 
 def write_card(folder: Path, facts: CardFacts) -> None:

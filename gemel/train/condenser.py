@@ -28,11 +28,26 @@ from gemel.train.student import LAYERED
 REPLACED, RANDOM = 0.8, 0.1  # of the chosen tokens: by the mask, by any other; the rest stay as they are
 
 
+class SpanContrast(Objective):
+    """Each span's other half among all spans of the batch, by inner products: of all processes of a run."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("texts",)
+    min_batch = 2  # one document alone has nothing to be told apart from
+
+    def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
+        """The mean cross-entropy; columns are first and second spans, (documents, hidden) each."""
+        vectors = torch.cat(list(columns))
+        is_self = torch.eye(len(vectors), dtype=torch.bool, device=vectors.device)
+        scores = (vectors @ vectors.T).masked_fill(is_self, -torch.inf)
+        others = torch.arange(len(vectors), device=scores.device).roll(len(columns[0]))
+        return F.cross_entropy(scores, others)
+
+
 class CondenserHead(Objective):
     """Two layers over the late first token and the early others, and a prediction of the masked ones."""
 
     kinds: ClassVar[tuple[str, ...]] = ("texts",)
-    min_batch = 2  # one document alone has nothing to be told apart from
+    min_batch = SpanContrast.min_batch
 
     def __init__(
         self, hidden: int, width: int, n_layers: int = 2, masked: float = 0.15, contrast: float = 1.0
@@ -50,6 +65,7 @@ class CondenserHead(Objective):
         )
         self.layers = nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=False)
         self.transform = nn.Sequential(nn.Linear(hidden, width), nn.GELU(), nn.LayerNorm(width))
+        self.span_contrast = SpanContrast()
 
     def read(self, early: Tensor, late: Tensor, mask: Tensor) -> Tensor:
         """(batch, tokens, hidden) each into the head's own output of the same shape."""
@@ -117,7 +133,8 @@ class CondenserStep(nn.Module):
         loss = torch.stack(predicted).sum() / max(1, n_chosen)
         vectors = torch.cat(firsts)
         vectors = vectors if batch.restore is None else vectors[batch.restore]
-        return loss + self.head.contrast * contrast_spans(vectors), sum(map(len, spans))
+        halves = torch.split(vectors, len(rows))
+        return loss + self.head.contrast * self.head.span_contrast(halves, None), sum(map(len, spans))
 
     def spans(self, documents: Sequence[str]) -> list[Ids]:
         """Two spans of each document that share no token: all first ones, then all second ones."""
@@ -155,15 +172,6 @@ class CondenserStep(nn.Module):
         hidden = np.where(chance < REPLACED, self._mask_id, np.where(chance < REPLACED + RANDOM, others, ids))
         result: Ids = np.where(chosen > 0, hidden, ids).astype(np.int32)
         return result
-
-
-def contrast_spans(vectors: Tensor) -> Tensor:
-    """Pick each span's other half among all spans of the batch, by inner products (2 x documents, hidden)."""
-    n_documents = len(vectors) // 2
-    scores = vectors @ vectors.T
-    scores = scores.masked_fill(torch.eye(len(vectors), dtype=torch.bool, device=scores.device), -torch.inf)
-    others = torch.arange(len(vectors), device=scores.device).roll(n_documents)
-    return F.cross_entropy(scores, others)
 
 
 def _below(n: int) -> int:

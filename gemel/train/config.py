@@ -9,6 +9,7 @@ from typing import Any
 
 from gemel.errors import InvalidInput
 from gemel.train.lora import Lora
+from gemel.train.settings import is_above, is_whole, one_or_more
 
 BF16_CHOICES = ("auto", "on", "off")
 
@@ -38,12 +39,17 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "accumulate"):
-            self._check(name, getattr(self, name) >= 1, "at least 1")
+            self._check(name, is_whole(getattr(self, name), 1), "a whole number, at least 1")
         for name in ("cache_chunk", "max_steps", "evaluate_every", "checkpoint_every", "patience"):
-            self._check(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
-        self._check("learning_rate", self.learning_rate > 0, "more than 0")
+            value = getattr(self, name)
+            self._check(name, value is None or is_whole(value, 1), "a whole number, at least 1")
+        self._check("seed", is_whole(self.seed, 0), "a whole number, at least 0")
+        self._check("weight_decay", self.weight_decay >= 0, "0 or more")
+        is_lora = self.lora is None or isinstance(self.lora, Lora)
+        self._check("lora", is_lora, "a table, such as { rank = 8 }")
+        self._check("learning_rate", is_above(self.learning_rate, 0), "more than 0")
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
-        self._check("clip_norm", self.clip_norm > 0, "more than 0")
+        self._check("clip_norm", is_above(self.clip_norm, 0), "more than 0")
         self._check("bf16", self.bf16 in BF16_CHOICES, f"one of {', '.join(BF16_CHOICES)}")
         self._check("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0")
 
@@ -58,10 +64,13 @@ class TrainConfig:
             )
         values = dict(values)
         if "freeze" in values:
-            values["freeze"] = tuple(values["freeze"])
+            values["freeze"] = one_or_more(values["freeze"])
         if isinstance(values.get("lora"), Mapping):
             values["lora"] = Lora.from_dict(values["lora"])
-        return cls(**values)
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise InvalidInput(f"the settings of a training are of wrong types: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

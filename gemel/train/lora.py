@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gemel.errors import InvalidInput
+from gemel.train.settings import is_above, is_whole, one_or_more
 
 _IN_A_LAYER = re.compile(r"\.\d+\.")  # the linear maps of numbered layers, not those of heads and poolers
 
@@ -31,9 +32,9 @@ class Lora:
     targets: tuple[str, ...] = ()  # last parts of names, such as "query"; none means all maps of all layers
 
     def __post_init__(self) -> None:
-        if self.rank < 1:
+        if not is_whole(self.rank, 1):
             raise InvalidInput(f"the rank of adapters is {self.rank!r}; expected a whole number from 1")
-        if not 0 < self.alpha < math.inf:
+        if not is_above(self.alpha, 0) or math.isinf(self.alpha):
             raise InvalidInput(f"the alpha of adapters is {self.alpha!r}; expected more than 0")
 
     @classmethod
@@ -45,7 +46,7 @@ class Lora:
             raise InvalidInput(
                 f"lora has the unknown setting {unknown[0]!r}; the known ones are {', '.join(known)}"
             )
-        return cls(**{**values, "targets": tuple(values.get("targets", ()))})
+        return cls(**{**values, "targets": one_or_more(values.get("targets", ()))})
 
 
 class AdaptedLinear(nn.Linear):
@@ -134,8 +135,13 @@ def _pretrained(model: Any) -> nn.Module:
     module: nn.Module
     if hasattr(model, "backbone"):
         module = model.backbone
-    else:
+    elif hasattr(model, "transformer"):
         module = getattr(model.transformer, model.transformer.base_model_prefix)
+    else:
+        raise InvalidInput(
+            f"adapters stand beside the layers of a transformer, and {type(model).__name__} has none; leave "
+            "lora out"
+        )
     return module
 
 

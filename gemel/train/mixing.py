@@ -16,6 +16,7 @@ from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.batches import Batches, EpochBatches, Rows
 from gemel.train.objectives import Objective
+from gemel.train.settings import is_above
 from gemel.train.steps import embed_columns, head_of, labels_of
 
 MIXINGS = ("proportional", "round-robin")
@@ -82,10 +83,12 @@ class MixedObjective(Objective):
         self.parts = nn.ModuleDict(objectives)
         self.weights = dict.fromkeys(objectives, 1.0) | dict(weights or {})
         self.scale_by_guessing = scale_by_guessing
-        wrong = [name for name, weight in self.weights.items() if not weight > 0 or name not in self.parts]
+        wrong = [
+            name for name, weight in self.weights.items() if name not in self.parts or not is_above(weight, 0)
+        ]
         if wrong:
             raise InvalidInput(
-                f"the task {wrong[0]!r} has the weight {self.weights[wrong[0]]}; expected more than 0, "
+                f"the task {wrong[0]!r} has the weight {self.weights[wrong[0]]!r}; expected more than 0, "
                 f"and one of the tasks {', '.join(objectives)}"
             )
 

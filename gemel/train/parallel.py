@@ -2,7 +2,8 @@
 
 The objective sees the whole batch in every process. That costs the vectors' journey and one more product of
 small matrices, and gives, for every objective, the loss and the gradients of one process with all rows:
-in-batch negatives come from everybody, and shares need not be equal.
+in-batch negatives come from everybody, and shares need not be equal. What a step predicts token by token
+beside its objective, as pre-training does, is the mean of the processes' means.
 """
 
 from __future__ import annotations

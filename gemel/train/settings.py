@@ -1,9 +1,9 @@
-"""Settings of objectives that are built by name, checked before they are used."""
+"""Settings that a recipe names, checked before they are used."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gemel.errors import InvalidInput
@@ -26,3 +26,18 @@ def build_with_settings(
         return make(*needs, **settings)
     except TypeError as error:
         raise InvalidInput(f"the settings of the objective {name!r} are of wrong types: {error}") from None
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether a value is a whole number, and no smaller."""
+    return isinstance(value, int) and value >= least
+
+
+def is_above(value: object, limit: float) -> bool:
+    """Whether a value is a number, and larger."""
+    return isinstance(value, int | float) and value > limit
+
+
+def one_or_more(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Names, of which a recipe may give one alone."""
+    return (names,) if isinstance(names, str) else tuple(names)

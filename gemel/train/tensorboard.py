@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,15 @@ class EventFiles:
         self.folder = Path(folder)
         self._writer: Any = None
 
-    def add(self, step: int, **values: float) -> None:
+    def add(self, step: int, *, loss_by_task: Mapping[str, float] | None = None, **values: float) -> None:
         """Write the scalars of a step now."""
         if self._writer is None:
             self._writer = self._writer_class(str(self.folder))
         for name, value in values.items():
             if name in TAGS:
                 self._writer.add_scalar(TAGS[name], value, step)
+        for task, loss in (loss_by_task or {}).items():
+            self._writer.add_scalar(f"{TAGS['loss']}_of_{task}", loss, step)
         self._writer.flush()
 
     def forget_after(self, step: int) -> None:

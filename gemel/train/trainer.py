@@ -93,6 +93,10 @@ class _Run:
         self.trained = _trainable(step, config.freeze)
         if config.lora is not None:
             self.trained = keep_to_adapters(step.model, self.trained)
+        if not self.trained:
+            raise InvalidInput(
+                f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less"
+            )
         self.optimiser = _adam(self.trained, config)
         place = config.tensorboard if self.team.is_leader else None
         events = None if place is None else EventFiles(place)
@@ -113,6 +117,8 @@ class _Run:
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
             self.state.uses_bfloat16 = self.team.all_say(decide(self.config.bf16, device))
+        if self._is_evaluation_due():  # the run was broken off while it validated
+            self._evaluate()
 
     def _first_state(self, resume: bool) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
@@ -191,11 +197,15 @@ class _Run:
     def _after_step(self) -> None:
         if self.state.step % LOG_EVERY == 0:
             self._log()
-        every = self.config.evaluate_every
-        if self.validate and every and self.state.step % every == 0:
+        if self._is_evaluation_due():
             self._evaluate()
         if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
             self.checkpoint()
+
+    def _is_evaluation_due(self) -> bool:
+        every, step = self.config.evaluate_every, self.state.step
+        is_time = bool(every and step and step % every == 0)
+        return self.validate is not None and is_time and self.state.evaluated_at != step
 
     def _evaluate(self) -> None:
         assert self.validate is not None

@@ -59,6 +59,13 @@ def test_float32_weights_are_never_called_half_precision(folder: Path, tmp_path:
     assert "torch_dtype" not in config
 
 
+def test_a_folder_that_the_base_came_from_is_not_told(folder: Path, tmp_path: Path) -> None:
+    write_json(folder / "config.json", {**read_json(folder / "config.json"), "_name_or_path": "/home/ada"})
+    save(read_encoder_folder(folder), tmp_path / "new")
+    assert "_name_or_path" not in read_json(tmp_path / "new" / "config.json")
+    assert read_encoder_folder(tmp_path / "new").fingerprint == read_encoder_folder(folder).fingerprint
+
+
 def test_weights_of_another_type_keep_the_type_that_the_config_names(folder: Path, tmp_path: Path) -> None:
     write_json(folder / "config.json", {**read_json(folder / "config.json"), "dtype": "float16"})
     model = read_encoder_folder(folder)

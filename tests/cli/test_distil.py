@@ -66,6 +66,7 @@ def test_a_student_of_fewer_layers_agrees_better_than_the_layers_alone(
     assert not (tmp_path / "student.run").exists()
     card = (tmp_path / "student" / "README.md").read_text(encoding="utf-8")
     assert "loss:VectorImitation" in card
+    assert f"taught by `{tiny_bert.name}`" in card
     alone = tmp_path / "alone"
     save_student(read_encoder_folder(tiny_bert), alone, 1)
     others = sentences(50, seed=9, max_words=8)

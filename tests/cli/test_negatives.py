@@ -45,7 +45,9 @@ def test_triplets_are_written_that_train_reads(tiny_bert: Path, pairs: Path, tmp
 def test_pairs_are_read_where_a_column_says_so(tiny_bert: Path, pairs: Path, tmp_path: Path) -> None:
     output = tmp_path / "tuples.parquet"
     options = ("--where", "label=1", "--no-margin", "-n", 3, "--layout", "tuples", "--scores")
-    report = json.loads(call("negatives", pairs, "-m", tiny_bert, *options, "-o", output).stdout)
+    done = call("negatives", pairs, "-m", tiny_bert, *options, "-o", output)
+    assert "is read as a positive" not in done.stderr
+    report = json.loads(done.stdout)
     table = pyarrow.parquet.read_table(output)
     assert report["pairs"] == report["rows"] == len(table) == 10
     assert table.column_names[:5] == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
@@ -59,6 +61,7 @@ def test_without_a_file_triplets_are_json_lines(tiny_bert: Path, pairs: Path) ->
     assert len(lines) == 30
     assert set(lines[0]) == {"anchor", "positive", "negative"}
     assert '"negatives": 30' in done.stderr
+    assert "is read as a positive, whatever its column 'label' says; choose with --where" in done.stderr
 
 
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(pairs: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from gemel.index.opening import (
     address_in,
     collection_names,
     create_collection,
+    has_collection,
     open_collection,
     shown_address,
 )
@@ -229,3 +230,12 @@ def test_texts_of_many_windows_are_kept_in_their_order(place: Place, toy_encoder
         assert [record.text for record in made] == texts
         assert made.remove(range(0, 2_500, 2)) == 1_250
         assert len(made) == 1_250
+
+
+def test_asking_for_a_collection_makes_no_file(tmp_path: Path) -> None:
+    pytest.importorskip("milvus_lite")
+    address = f"milvus:{tmp_path / 'misspelt.db'}/notes"
+    assert not has_collection(address)
+    with pytest.raises(InvalidInput, match="there is no collection 'notes'"):
+        open_collection(address, read_only=True)
+    assert not (tmp_path / "misspelt.db").exists()

@@ -77,6 +77,8 @@ def test_what_is_shown_of_an_address_has_no_password() -> None:
         "postgresql://host:5/texts/notes"
     )
     assert shown_address("milvus://me:se@cret@host/notes") == "milvus://host/notes"
+    assert shown_address("postgres://host/texts/notes?password=se@cret") == "postgres://..."
+    assert shown_address("postgres://me:sec?ret@host/texts/notes") == "postgres://..."
     assert shown_address("milvus:/data/texts.db/notes") == "milvus:/data/texts.db/notes"
     assert shown_address("data/notes") == "data/notes"
     with pytest.raises(InvalidInput, match="with a store, give the collection's name") as told:

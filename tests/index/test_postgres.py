@@ -136,6 +136,8 @@ def test_what_is_shown_of_an_address_has_no_password(server: PostgresServer) -> 
     address = read_address(f"postgresql://me:{SECRET}@host:5433/texts/notes?sslmode=require")
     assert str(address) == "postgresql://me:***@host:5433/texts/notes"
     assert PLAIN_SECRET not in repr(address)
+    apart = read_address(f"postgresql://host/texts/notes?password={SECRET}")
+    assert str(apart) == "postgresql://:***@host/texts/notes"
     assert is_remote(f"postgresql://me:{SECRET}@host/texts/notes")
     assert not is_remote("c:/notes")
     assert not is_remote("./notes")

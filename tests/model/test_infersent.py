@@ -17,7 +17,12 @@ from gemel.errors import InvalidInput, UnknownWordsWarning
 from gemel.model import InferSent
 from gemel.model.infersent import InferSentSettings
 from gemel.model.lstm import max_over_states
-from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
+from gemel.reproduce.recipe import parse_recipe
+from gemel.reproduce.step_builder import StepBuilder
+from gemel.reproduce.teaching import Lesson
+from gemel.train import MixedExamples, SentenceEncoderStep, TrainConfig, build_objective, train
+from gemel.train.bfloat16 import forward_in_bfloat16
+from gemel.train.lora import Lora, add_adapters
 
 TEXTS = sentences(30, seed=2, max_words=9)
 LABELS = ("contradiction", "entailment", "neutral")
@@ -55,6 +60,32 @@ def test_maxima_and_gradients_are_those_of_torch(lengths: list[int]) -> None:
     torch.testing.assert_close(maxima, expected)
     for parameter, gradient in zip(lstm.parameters(), gradients, strict=True):
         torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_mixed_precision_leaves_its_gradients_as_they_are(fresh: InferSent) -> None:
+    batch = fresh.batch(fresh.tokenizer.pieces(TEXTS[:4], None, "ignore").ids)
+    weights = [parameter for parameter in fresh.parameters() if parameter.requires_grad]
+    exact = torch.autograd.grad(fresh(batch).sum(), weights)
+    with forward_in_bfloat16(fresh):
+        rough = torch.autograd.grad(fresh(batch).sum(), weights)
+    for one, other in zip(rough, exact, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_what_a_transformer_alone_can_have_is_refused(fresh: InferSent, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="and InferSent has none; leave lora out"):
+        add_adapters(fresh, Lora(), seed=0)
+    fresh.save(tmp_path / "infersent")
+    task = {"data": {"path": "nli.tsv"}}
+    tasks = {"task": [{"name": "a", **task}, {"name": "b", **task}]}
+    for kind, stage, examples in (
+        ("encoder", tasks, MixedExamples({"a": nli(), "b": nli()})),
+        ("cross-encoder", task, nli()),
+    ):
+        values = {"model": str(tmp_path / "infersent"), "kind": kind, "stage": [stage]}
+        recipe = parse_recipe(values, "nli")
+        with pytest.raises(InvalidInput, match="which transformers alone can be"):
+            StepBuilder(recipe, "cpu").build(recipe.stages[0], recipe.model, Lesson(examples), tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore::gemel.errors.UnknownWordsWarning")

@@ -14,12 +14,13 @@ from training_process import examples_of, step_for
 from gemel.checkpoint import read_encoder_folder
 from gemel.data.examples import Examples
 from gemel.model import SentenceEncoder
-from gemel.train import TrainConfig, train
+from gemel.train import TrainConfig, TrainResult, train
 from gemel.train.condenser import CondenserStep
 from gemel.train.denoising import DenoisingStep
 from gemel.train.distillation import DistillationStep
 from gemel.train.imitation import VectorImitation
 from gemel.train.lora import Lora
+from gemel.train.metrics import MetricsFile
 from gemel.train.steps import Step
 
 TEXTS = Examples("texts", {"text": sentences(40, seed=1, max_words=20)})
@@ -70,3 +71,29 @@ def test_a_run_that_was_broken_off_ends_in_the_same_bits(name: str, tiny_bert: P
     assert result.steps == 8
     for file in ("model/model.safetensors", "last/weights.safetensors", "last/optimiser.safetensors"):
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes()
+
+
+def test_a_validation_that_was_broken_off_is_made_when_the_run_goes_on(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    examples, config = examples_of("triplets", 40), TrainConfig(**CONFIG)
+    scores = iter([0.1, None, 0.9, 0.2])  # the best is that of step 6, which is broken off at first
+
+    def validate(model: torch.nn.Module) -> float:
+        score = next(scores)
+        if score is None:
+            raise KeyboardInterrupt
+        return score
+
+    def run(resume: bool) -> TrainResult:
+        step = step_for(tiny_bert, "contrastive")
+        return train(
+            step, examples, tmp_path / "run", config, validate=validate, resume=resume, show_progress=False
+        )
+
+    with pytest.raises(KeyboardInterrupt):
+        run(resume=False)
+    result = run(resume=True)
+    assert (result.best_step, result.best_score) == (6, 0.9)
+    lines = MetricsFile(tmp_path / "run" / "metrics.jsonl").read()
+    assert [line["step"] for line in lines if "validation" in line] == [3, 6, 8]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,9 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train import TrainConfig, train
-from gemel.train.condenser import CondenserHead, CondenserStep, contrast_spans
+from gemel.train.condenser import CondenserHead, CondenserStep, SpanContrast
 from gemel.train.metrics import MetricsFile
+from gemel.train.parallel import Team, WholeBatch
 
 DOCUMENTS = sentences(24, seed=8, max_words=60)
 EXAMPLES = Examples("texts", {"text": DOCUMENTS})
@@ -39,7 +40,7 @@ def step_of(folder: Path, **settings: float) -> CondenserStep:
 def test_the_contrast_by_hand() -> None:
     # Documents a and b; spans a1, b1, a2, b2. Each span's other half has the product 1, all others 0.
     vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], requires_grad=True)
-    loss = contrast_spans(vectors)
+    loss = SpanContrast()([vectors[:2], vectors[2:]], None)
     assert loss.item() == pytest.approx(math.log(math.e + 2) - 1)
     loss.backward()
     share = math.e / (math.e + 2)
@@ -58,7 +59,24 @@ def test_gradients_are_those_of_the_loss() -> None:
         lambda e, v: head.predict(head.read(e, v, mask)[mask > 0], table), (early, late)
     )
     vectors = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(contrast_spans, (vectors,))
+    assert torch.autograd.gradcheck(lambda both: SpanContrast()(both.chunk(2), None), (vectors,))
+
+
+def test_spans_are_told_apart_from_those_of_all_processes(tiny_bert: Path) -> None:
+    gathered: list[tuple[int, list[int]]] = []
+
+    class FirstOfTwo(Team):
+        def gather(self, own: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+            gathered.append((len(own), list(sizes)))
+            return torch.cat([own, own.new_ones(sizes[1], own.shape[1])])
+
+    step = step_of(tiny_bert)
+    whole = WholeBatch(FirstOfTwo(0, 2), step, batch_size=5)
+    seen: list[int] = []
+    step.head.span_contrast.register_forward_hook(lambda _, given, __: seen.append(len(given[0][0])))
+    loss, _ = whole.loss(lambda rows: step.loss(EXAMPLES, rows), np.arange(5))
+    assert torch.isfinite(loss)
+    assert (gathered, seen) == ([(3, [3, 2])], [5])
 
 
 def test_the_head_sees_of_the_late_layers_the_first_token_alone() -> None:

@@ -128,11 +128,13 @@ def test_chosen_maps_alone_are_adapted_and_unknown_ones_told(tiny_bert: Path) ->
     ("values", "said"),
     [
         ({"rank": 0}, "the rank of adapters is 0"),
+        ({"rank": "8"}, "the rank of adapters is '8'"),
         ({"alpha": 0}, "the alpha of adapters is 0"),
         ({"r": 8}, "lora has the unknown setting 'r'; the known ones are rank, alpha, targets"),
     ],
 )
-def test_settings_are_checked(values: dict[str, float], said: str) -> None:
+def test_settings_are_checked(values: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         TrainConfig.from_dict({"lora": values})
     assert TrainConfig.from_dict({"lora": {"rank": 8, "alpha": 16}}).lora == Lora(8, 16)
+    assert TrainConfig.from_dict({"lora": {"targets": "query"}}).lora == Lora(targets=("query",))

@@ -358,6 +358,10 @@ def test_what_does_not_fit_is_refused_with_what_does() -> None:
         build_objective("softmax", "triplets", dim=4)
     with pytest.raises(InvalidInput, match="for these choose contrastive or triplet"):
         build_objective("cosine", "triplets", dim=4)
+    with pytest.raises(InvalidInput, match="holds pairs, from which a cross-encoder cannot learn; expected"):
+        build_objective(None, "pairs", dim=0, cross_encoder=True)
+    with pytest.raises(InvalidInput, match=r"matryoshka is \{'dimensions': 4\}, which has wrong types"):
+        build_objective("contrastive", "pairs", dim=4, matryoshka={"dimensions": 4})
     with pytest.raises(InvalidInput, match="'magic' is unknown; choose from softmax, cosine"):
         build_objective("magic", "pairs", dim=4)
     with pytest.raises(InvalidInput, match="does not take these settings: temperature; it takes matryoshka"):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gemel.train.card import CardFacts, format_card, write_card
+from gemel.reproduce.sources import parse_source
+from gemel.train.card import CardFacts, base_name, format_card, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 
@@ -47,6 +48,22 @@ def test_the_card_tells_data_recipe_and_scores(tmp_path: Path) -> None:
     ):
         assert part in card
     assert "patience" not in card
+
+
+def test_a_card_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    assert base_name(str(tmp_path / "base")) == "base"
+    assert base_name("some/base") == "some/base"
+    assert base_name("infersent:/home/ada/glove.txt") == "infersent:glove.txt"
+    for path, expected in (
+        ("/home/ada/pairs.tsv", "pairs.tsv"),
+        ("~/pairs.tsv", "pairs.tsv"),
+        ("../ada/pairs.tsv", "pairs.tsv"),
+        ("nli/pairs.tsv", "nli/pairs.tsv"),
+    ):
+        assert parse_source({"path": path}, "x").name == expected
+    files = [{"path": "/home/ada/a.txt"}, {"path": "b.txt"}]
+    assert parse_source({"files": files}, "x").name == "a.txt + b.txt"
 
 
 def test_metrics_forget_what_a_resumed_run_writes_again(tmp_path: Path) -> None:

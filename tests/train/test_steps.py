@@ -189,7 +189,7 @@ def test_cross_encoders_have_no_chunks(tiny_bert: Path, tmp_path: Path) -> None:
             TrainConfig(cache_chunk=4),
             show_progress=False,
         )
-    with pytest.raises(InvalidInput, match="cache_chunk is 0; expected at least 1"):
+    with pytest.raises(InvalidInput, match="cache_chunk is 0; expected a whole number, at least 1"):
         TrainConfig(cache_chunk=0)
 
 

@@ -14,7 +14,7 @@ from gemel import load_trainable
 from gemel.data.examples import Examples
 from gemel.errors import MissingExtra
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
-from gemel.train.tensorboard import TAGS
+from gemel.train.tensorboard import TAGS, EventFiles
 
 
 def pairs() -> Examples:
@@ -73,3 +73,15 @@ def test_without_tensorboard_it_says_what_to_install_before_training(
     with pytest.raises(MissingExtra, match=r"pip install 'gemel\[tensorboard\]'"):
         run(tiny_bert, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")  # of tensorboard's own making
+def test_each_task_of_several_has_a_curve_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    files = EventFiles(tmp_path)
+    files.add(10, loss=0.75, loss_by_task={"nli": 0.5, "sts": 1.0})
+    files.close()
+    assert events(tmp_path, "training/loss") == [(10, 0.75)]
+    assert events(tmp_path, "training/loss_of_nli") == [(10, 0.5)]
+    assert events(tmp_path, "training/loss_of_sts") == [(10, 1.0)]

@@ -64,6 +64,9 @@ def test_frozen_parts_stay_as_they_are(tiny_bert: Path, tmp_path: Path) -> None:
     config = TrainConfig(freeze=("backbone.embedings",))
     with pytest.raises(InvalidInput, match=r"nothing is named 'backbone\.embedings'"):
         train(step, examples_of("classified pairs"), tmp_path / "other", config, show_progress=False)
+    config = TrainConfig.from_dict({"freeze": ["backbone", "objective"]})
+    with pytest.raises(InvalidInput, match="freeze is backbone, objective and leaves nothing to train"):
+        train(step, examples_of("classified pairs"), tmp_path / "other", config, show_progress=False)
 
 
 def test_training_lowers_the_loss(tiny_bert: Path, tmp_path: Path) -> None:
@@ -231,7 +234,12 @@ def test_a_last_batch_of_one_is_left_out_for_in_batch_objectives(tiny_bert: Path
     ("values", "message"),
     [
         ({"batchsize": 3}, "the setting 'batchsize' is unknown; the known ones are epochs, batch_size"),
-        ({"batch_size": 0}, "batch_size is 0; expected at least 1"),
+        ({"batch_size": 0}, "batch_size is 0; expected a whole number, at least 1"),
+        ({"batch_size": "8"}, "batch_size is '8'; expected a whole number, at least 1"),
+        ({"max_steps": 2.5}, "max_steps is 2.5; expected a whole number, at least 1"),
+        ({"seed": -1}, "seed is -1; expected a whole number, at least 0"),
+        ({"lora": 8}, "lora is 8; expected a table, such as { rank = 8 }"),
+        ({"warmup": "a"}, "the settings of a training are of wrong types"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0; expected more than 0"),
         ({"warmup": 2}, "warmup is 2; expected a share of the steps"),
     ],
@@ -239,3 +247,4 @@ def test_a_last_batch_of_one_is_left_out_for_in_batch_objectives(tiny_bert: Path
 def test_settings_are_checked(values: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         TrainConfig.from_dict(values)
+    assert TrainConfig.from_dict({"freeze": "backbone"}).freeze == ("backbone",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from gemel.errors import Damaged, InvalidInput
@@ -62,7 +63,9 @@ def read_settings(client: Client) -> Settings:
 
 
 def is_there(client: Client) -> bool:
-    """Whether the collection of an address has been made."""
+    """Whether the collection of an address has been made; asking makes no file."""
+    if client.address.is_file and not Path(client.address.uri).exists():
+        return False
     return bool(client.run(lambda connected: connected.has_collection(client.address.collection)))
 
 

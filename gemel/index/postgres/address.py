@@ -102,9 +102,8 @@ def _scheme(uri: str) -> str:
 
 
 def _shown(found: dict[str, Any]) -> str:
-    user = (
-        f"{found['user']}:***@" if found.get("password") else f"{found['user']}@" if "user" in found else ""
-    )
+    secret = ":***" if found.get("password") else ""
+    user = f"{found.get('user', '')}{secret}@" if secret or "user" in found else ""
     host = str(found.get("host") or found.get("hostaddr") or "")
     place = f"[{host}]" if host.startswith("/") else host
     port = f":{found['port']}" if "port" in found else ""

@@ -45,8 +45,13 @@ def build_objective(
     """The named objective, or the usual one for this kind of examples; `matryoshka` wraps any."""
     table = CROSS_OBJECTIVES if cross_encoder else OBJECTIVES
     fit = fitting(kind, table)
-    if name is None and fit:
-        name = fit[0]
+    if name is None and not fit:
+        eaten = dict.fromkeys(each for objective in table.values() for each in objective.kinds)
+        learner = "a cross-encoder" if cross_encoder else "an encoder"
+        raise InvalidInput(
+            f"the data holds {kind}, from which {learner} cannot learn; expected {', '.join(eaten)}"
+        )
+    name = name or fit[0]
     if name not in table:
         raise InvalidInput(f"the objective {name!r} is unknown; choose from {', '.join(table)}")
     if name not in fit:
@@ -89,4 +94,7 @@ def _wrapped(make: Callable[[int], Objective], dim: int, settings: Any, cross_en
         raise InvalidInput(
             f"matryoshka is {settings!r}; expected dimensions = [...], and weights = [...] where they differ"
         )
-    return Matryoshka(make, dim, **settings)
+    try:
+        return Matryoshka(make, dim, **settings)
+    except TypeError as error:
+        raise InvalidInput(f"matryoshka is {settings!r}, which has wrong types: {error}") from None
