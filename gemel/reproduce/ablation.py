@@ -34,6 +34,7 @@ from gemel.reproduce.paper import TABLE_6, PaperRow
 from gemel.reproduce.stand_ins import short_name
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.objectives import PAPER_CONCATENATION
+from gemel.train.parallel import refuse_team
 
 NLI, STSB = TABLE_6.columns
 CHECKPOINT_STEPS = 100
@@ -120,6 +121,7 @@ class Ablation:
 
     def run(self) -> Reproduction:
         """The table with what every training came to."""
+        refuse_team("table 6")
         found: dict[Trial, list[float]] = {trial: [] for trial in TRIALS.values()}
         n_done, n_all, began, n_trained = 0, self.plan.n_trainings, time.perf_counter(), 0
         for seed in range(1, self.plan.n_seeds + 1):

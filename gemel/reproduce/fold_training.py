@@ -14,6 +14,7 @@ from gemel.evaluate.afs import AfsData, cross_validate_afs
 from gemel.evaluate.scores import Scores
 from gemel.loading import load_encoder, load_trainable, resolve
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
+from gemel.train.parallel import refuse_team
 
 PROTOCOLS = {"10-fold": "ten folds", "cross-topic": "cross-topic"}
 # Cosine regression as on STSb (section 4.2); the paper does not say how many epochs AFS took.
@@ -24,6 +25,7 @@ def evaluate_trained(
     model: str, data: AfsData, protocol: str, work: Path, settings: TrainConfig | None = None, **compute: Any
 ) -> Scores:
     """The figures of encoders that start from a model and are trained on the other parts, kept in `work`."""
+    refuse_team("training on the other parts")
     # Known by what goes into it: another model or other pairs of the same name must not find this one's work.
     goes_in = read_encoder_folder(resolve(model)).fingerprint + data.data_hash
     place = work / f"{protocol}-{hashlib.sha256(goes_in.encode()).hexdigest()[:12]}"

@@ -27,6 +27,7 @@ from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.config import TrainConfig
 from gemel.train.objectives import SupervisedContrastive
+from gemel.train.parallel import refuse_team
 from gemel.train.steps import SentenceEncoderStep
 from gemel.train.trainer import train
 
@@ -57,6 +58,7 @@ class ContrastiveTuner:
 
     def __call__(self, encoder: Encoder, texts: list[str], classes: Classes) -> Encoder:
         """An encoder with the same settings whose vectors tell the classes apart better."""
+        refuse_team("tuning on a few examples")
         _check_partners(texts, classes)
         n_pairs = min(self.max_pairs, self.n_rounds * len(texts))
         first, second = sample_pairs(classes, n_pairs, self.seed)

@@ -139,7 +139,7 @@ def join_team() -> Team:
     """The team that torchrun has started this process in, or a team of one."""
     if processes.is_available() and processes.is_initialized():
         return Team(processes.get_rank(), processes.get_world_size())
-    if not all(name in os.environ for name in LAUNCHED_BY) or int(os.environ["WORLD_SIZE"]) == 1:
+    if _n_launched() == 1:
         return Team()
     backend = "gloo"
     if torch.cuda.is_available():
@@ -149,6 +149,18 @@ def join_team() -> Team:
         processes.init_process_group(backend, timeout=PATIENCE)
     atexit.register(_leave)
     return Team(processes.get_rank(), processes.get_world_size())
+
+
+def refuse_team(what: str) -> None:
+    """End in a sentence what is the work of one process, where torchrun has started several."""
+    if _n_launched() > 1:
+        raise InvalidInput(
+            f"torchrun has started {_n_launched()} processes, and {what} is the work of one; start it without"
+        )
+
+
+def _n_launched() -> int:
+    return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in LAUNCHED_BY) else 1
 
 
 class WholeBatch:

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 
 from gemel.errors import InvalidInput
 from gemel.train.metrics import MetricsFile
-from gemel.train.parallel import Team, WholeBatch, join_team
+from gemel.train.parallel import Team, WholeBatch, join_team, refuse_team
 
 TESTS = Path(__file__).parent.parent
 
@@ -248,3 +248,18 @@ def test_two_machines_train_without_a_common_folder(tiny_bert: Path, tmp_path: P
     (places[1] / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     _, refused = on_two_machines(places, [*command[:-1], "other"])
     assert "process 1 of the run has another examples than process 0" in refused.stderr
+
+
+def test_what_one_process_does_is_refused_to_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_team("table 6")
+    for name, value in {
+        "RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        InvalidInput, match="torchrun has started 2 processes, and table 6 is the work of one"
+    ):
+        refuse_team("table 6")
