@@ -56,8 +56,8 @@ SHOWN_INFLUENCES = 5
 def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None:
     """Find what fits QUERY best in COLLECTION.
 
-    Without QUERY a terminal gets a prompt, and lines of standard input are queries. On a terminal hits are
-    printed with the words of the query marked, elsewhere as JSON lines.
+    Without QUERY a terminal gets a prompt; lines of standard input, which is also called -, are queries. On a
+    terminal hits are printed with the words of the query marked, elsewhere as JSON lines.
 
     \b
     Examples:
@@ -70,9 +70,9 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
     asker = Asker(_opened(path, choices), choices)
     shows = sys.stdout.isatty() and not as_json
     with closing(asker.collection):
-        if query is not None:
+        if query is not None and query != "-":
             asker.answer([query], shows=shows)
-        elif sys.stdin.isatty():
+        elif query is None and sys.stdin.isatty():
             _prompt(asker, as_json)
         else:
             from gemel.data.lines import decoded_lines

@@ -52,6 +52,8 @@ def test_the_command_finds_what_the_library_finds(made: Path, tiny_bert: Path, m
 def test_lines_of_standard_input_are_queries(made: Path) -> None:
     found = lines_of("search", made, "-k", 1, "--mode", "lexical", stdin="guitar\n\nstreet\n")
     assert [(line["query"], line["id"]) for line in found] == [("guitar", 1), ("street", 2)]
+    by_name = lines_of("search", made, "-", "-k", 1, "--mode", "lexical", stdin="guitar\n\nstreet\n")
+    assert by_name == found
     assert lines_of("search", made, "-k", 1, "--offset", 1, "--mode", "lexical", stdin="dog") == [
         {"query": "dog", "rank": 2, "id": 3, "text": TEXTS[3], "metadata": {"n": 3}}
         | {"score": pytest.approx(0.0, abs=5)}
