@@ -19,8 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from gemel.data.parquet import import_pyarrow
 from gemel.data.tables import split_suffixes
-from gemel.errors import InvalidInput, MissingExtra, WriteFailed
+from gemel.errors import InvalidInput, WriteFailed
 
 # column -> str, int, float or bool; only parquet has to know
 Columns = Mapping[str, type]
@@ -298,13 +299,3 @@ class ParquetSink(io.RawIOBase):
             self._file.append(bytes(data), 0)
             self.is_torn = False
         return len(data)
-
-
-def import_pyarrow() -> Any:
-    """pyarrow with its parquet, or what to install."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("writing parquet", "parquet") from error
-    return pyarrow

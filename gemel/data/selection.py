@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.data.lines import decoded_lines, decompressed, without_end
+from gemel.data.parquet import import_pyarrow
 from gemel.data.results import (
     ROWS_AT_ONCE,
     OutputFile,
     ParquetSink,
     ResultWriter,
-    import_pyarrow,
     packed,
 )
 from gemel.data.tables import csv_table, json_table, open_table, split_suffixes, tab_table

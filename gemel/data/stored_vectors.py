@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Vectors
+from gemel.data.parquet import import_pyarrow
 from gemel.data.texts import Id
-from gemel.errors import InvalidInput, MissingExtra
+from gemel.errors import InvalidInput
 
 _EXPECTED = "expected a whole .npy, .npz or .parquet file, or a folder of parts, as gemel encode writes it"
 _BATCH_ROWS = 4_096
@@ -81,11 +82,7 @@ def _mapped_member(file: Path, name: str) -> npt.NDArray[Any] | None:
 
 
 def _read_parquet(file: Path) -> StoredVectors:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("reading parquet", "parquet") from error
+    pyarrow = import_pyarrow("reading parquet")
     try:
         table = pyarrow.parquet.ParquetFile(file)
         kind = table.schema_arrow.field("embedding").type

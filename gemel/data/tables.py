@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, Any, TypeGuard
 
 from gemel.data.lines import COMPRESSIONS, MAX_LINE_BYTES, decoded_lines, without_end
-from gemel.errors import InvalidInput, MissingExtra
+from gemel.data.parquet import import_pyarrow
+from gemel.errors import InvalidInput
 
 # The line of a row (from 1; in parquet its number, from 0) and its values by column.
 Row = tuple[int, Mapping[str, Any]]
@@ -180,11 +181,7 @@ def _read(
 
 def parquet_table(stream: IO[bytes], name: str) -> Table:
     """A table of a parquet file, read in batches of rows."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("reading parquet", "parquet") from error
+    pyarrow = import_pyarrow("reading parquet")
     flaws = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
 
     def damaged(start: int, error: Exception) -> InvalidInput:

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import numpy as np
 
+from gemel.data.parquet import import_pyarrow
 from gemel.data.spool import BLOCK_BYTES, Layout, Rows, Spool, npy_header
 from gemel.data.texts import Id, TextRecord
-from gemel.errors import InvalidInput, MissingExtra, WriteFailed
+from gemel.errors import InvalidInput, WriteFailed
 
 # The significant decimals that name every value of a type exactly.
 _DIGITS = {"float32": 9, "float16": 5}
@@ -31,7 +32,7 @@ class VectorWriter:
         self._overwrite = overwrite
         self._kept = "nothing was written"
         if layout.format == "parquet":
-            _import_pyarrow()
+            import_pyarrow()
         self._check_path()
         with self._writing():
             self._spool = Spool(path.with_name(f"{path.name}.partial"), layout, restart=restart)
@@ -154,7 +155,7 @@ def _write_npz(spool: Spool, file: IO[bytes]) -> None:
 
 
 def _write_parquet(spool: Spool, file: IO[bytes]) -> None:
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow()
     dim = spool.layout.dim
     id_type = pyarrow.string() if _has_text_ids(spool) else pyarrow.int64()
     vector_type = pyarrow.list_(pyarrow.from_numpy_dtype(spool.layout.dtype), dim)
@@ -168,15 +169,6 @@ def _write_parquet(spool: Spool, file: IO[bytes]) -> None:
 
 def _has_text_ids(spool: Spool) -> bool:
     return isinstance(next(spool.ids(), None), str)
-
-
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("writing parquet", "parquet") from error
-    return pyarrow
 
 
 _WRITERS: dict[str, Callable[[Spool, IO[bytes]], None]] = {

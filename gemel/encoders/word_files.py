@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.data.lines import decompressed
-from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
+from gemel.data.parquet import import_pyarrow
+from gemel.errors import InvalidInput, ModelNotFound
 
 LINES_AT_ONCE = 8_192
 PROBED_LINES = 64
@@ -204,10 +205,7 @@ def _read_arrays(path: Path, chosen: _Chosen) -> tuple[list[str], Rows]:
             f"{folder} holds {len(arrays)} .npy and {len(indexes)} .parquet files; expected one array of "
             "vectors and one index of words"
         )
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra(f"reading {indexes[0]}", "parquet") from error
+    pyarrow = import_pyarrow(f"reading {indexes[0]}")
     table = np.load(arrays[0], mmap_mode="r", allow_pickle=False)
     named = pyarrow.parquet.read_table(indexes[0]).column(0).to_pylist()
     if table.ndim != 2 or table.dtype.kind != "f" or len(table) != len(named):

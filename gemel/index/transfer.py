@@ -15,8 +15,9 @@ import numpy as np
 
 from gemel.data.durable import sync_folder
 from gemel.data.lines import decompressed
+from gemel.data.parquet import import_pyarrow
 from gemel.data.tables import Table, open_bytes, open_table, split_suffixes
-from gemel.errors import GemelError, InvalidInput, MissingExtra, WriteFailed
+from gemel.errors import GemelError, InvalidInput, WriteFailed
 from gemel.index.reading import StoredRow, check_vectors
 from gemel.index.records import Added, Record
 from gemel.index.view import View
@@ -73,7 +74,7 @@ class Export:
         return n_records
 
     def _write_parquet(self, file: IO[bytes]) -> int:
-        pyarrow = import_pyarrow("writing parquet")
+        pyarrow = import_pyarrow()
         kinds = self._id_types()
         if len(kinds) > 1:
             raise InvalidInput(
@@ -183,13 +184,3 @@ def _checked_kind(path: Path) -> str:
     if name not in ("jsonl", "jsonl.gz", "parquet"):
         raise InvalidInput(f"{path} has an unknown suffix; {_FORMATS}")
     return name
-
-
-def import_pyarrow(purpose: str) -> Any:
-    """The library behind parquet."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra(purpose, "parquet") from error
-    return pyarrow

@@ -6,14 +6,15 @@ import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 
 from gemel.contracts import OnTruncate, Vectors
+from gemel.data.parquet import import_pyarrow
 from gemel.data.stored_vectors import StoredVectors
 from gemel.data.texts import Id
-from gemel.errors import Damaged, MissingExtra, ModelMismatch, TruncationWarning
+from gemel.errors import Damaged, ModelMismatch, TruncationWarning
 from gemel.loading import load_encoder
 from gemel.scale.inputs import Part
 from gemel.scale.manifest import part_name, read_manifest
@@ -91,7 +92,7 @@ class PartWriter:
 
 def open_parts(output: str | Path) -> StoredVectors:
     """All vectors and ids of a folder of parts, in the order of the rows."""
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow("partitioned vectors")
     folder = Folder(str(output))
     manifest = read_manifest(folder)
     vectors = np.empty((manifest.rows, manifest.dim), np.float32)
@@ -111,17 +112,8 @@ def open_parts(output: str | Path) -> StoredVectors:
 
 
 def _write(file: IO[bytes], ids: list[Id], vectors: Vectors) -> None:
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow("partitioned vectors")
     id_type = pyarrow.string() if isinstance(ids[0], str) else pyarrow.int64()
     rows = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), vectors.shape[1])
     table = pyarrow.table({"id": pyarrow.array(ids, id_type), "embedding": rows})
     pyarrow.parquet.write_table(table, file, use_dictionary=False, compression="none")
-
-
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtra("partitioned vectors", "parquet") from error
-    return pyarrow
