@@ -190,21 +190,21 @@ def draw(rows: list[dict[str, Any]], others: list[dict[str, Any]], target: Path)
     )  # fmt: skip
     for row in rows:
         axes.annotate(
-            f"{row['seconds']:,.1f} s",
+            f"{row['seconds']:,.{0 if row['seconds'] >= 10 else 2}f} s",
             (row["rows"], row["seconds"]),
             xytext=(6, -12),
             textcoords="offset points",
         )
-    marks = {"sentence_transformers": ("s", "#d55e00"), "faiss": ("^", "#7b838c"), "gemel": ("o", "#56b4e9")}
+    colours = {"sentence_transformers": "#d55e00", "faiss": "#7b838c", "gemel": "#56b4e9"}
+    symbols = {"top": "s", "cluster": "D", "above": "^"}
     shown = set()
     for line in others:
-        mark, colour = marks[line["system"]]
-        label = f"{line['system'].replace('_', '-')}: {line['task']} {line['argument']:g}"
+        label = f"{line['system'].replace('_', '-')}: {line['task']} {line['argument']:,g}"
         axes.plot(
             line["rows"],
             line["seconds"],
-            mark,
-            color=colour,
+            symbols[line["task"]],
+            color=colours[line["system"]],
             mfc="none",
             label=None if label in shown else label,
         )
