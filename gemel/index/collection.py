@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Encoder, Vectors, checked_texts
-from gemel.errors import InvalidInput, WriteFailed
+from gemel.contracts import Encoder, Vectors
+from gemel.errors import InvalidInput
 from gemel.index import lexical, reading
 from gemel.index.ann import OnIndexed
 from gemel.index.arguments import checked_vectors, checked_window, read_filter
@@ -22,19 +20,19 @@ from gemel.index.doctor import Diagnosis, Doctor
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswParameters
 from gemel.index.lexical import checked_tokenizers
-from gemel.index.planning import windows
-from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
+from gemel.index.opened import OpenedCollection
+from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
 from gemel.index.segment import DType, Rows
 from gemel.index.settings import KnownModel, Settings, make_folder, read_settings
-from gemel.index.store import CollectionInfo, OnProgress, Plan
-from gemel.index.transfer import Export, add_entries, read_entries, stored_windows
+from gemel.index.store import CollectionInfo, Plan
+from gemel.index.transfer import Export, stored_windows
 from gemel.index.upkeep import Upkeep
 from gemel.index.writing import Writer
 
 TIMEOUT_SECONDS = 10.0
 
 
-class Collection:
+class Collection(OpenedCollection):
     """Sentences with ids, metadata and vectors in a folder: made with `create`, used again with `open`."""
 
     def __init__(
@@ -53,14 +51,10 @@ class Collection:
         self._database = Database(path, read_only=self._is_read_only, timeout_seconds=timeout_seconds)
         try:
             self.settings = read_settings(self._database)
-            for model in (encoder, query_encoder):
-                if model is not None:
-                    self.settings.check_model(model.fingerprint, model.dim, self.name)
+            self._use(encoder, query_encoder)
         except BaseException:
             self._database.close()
             raise
-        self.encoder = encoder
-        self.query_encoder = encoder if query_encoder is None else query_encoder
         self._dense = DenseSearch(path, self._database, self.settings)
         self._writer = Writer(path, self._database, self.settings, timeout_seconds)
         self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
@@ -111,63 +105,7 @@ class Collection:
             timeout_seconds=timeout_seconds,
         )
 
-    def with_encoder(self, encoder: Encoder, query_encoder: Encoder | None = None) -> Collection:
-        """The same open collection, which encodes with other objects of the same model."""
-        for model in (encoder, query_encoder or encoder):
-            self.settings.check_model(model.fingerprint, model.dim, self.name)
-        other = copy(self)
-        other.encoder, other.query_encoder = encoder, query_encoder or encoder
-        return other
-
     # In and out -------------------------------------------------------------------------------------------
-
-    def add(
-        self,
-        texts: Iterable[str | Record],
-        ids: Iterable[Id] | None = None,
-        metadata: Iterable[Metadata] | None = None,
-        *,
-        on_progress: OnProgress | None = None,
-    ) -> Added:
-        """Store texts under their ids, in place of what stood there; what has not changed costs nothing.
-
-        Texts without ids are known by their content. Windows of texts are committed one by one: when this
-        returns, all are safe, and `on_progress` is told how many are.
-        """
-        self._check_writable()
-        rows: Iterable[Row] = each_once(checked_rows(texts, ids, metadata))
-        if isinstance(texts, Sequence):  # and no stream: then one that is wrong stops all of them
-            rows = list(rows)
-        added = Added()
-        for window in windows(rows):
-            added += self._writer.upsert(window, self._encode)
-            if on_progress is not None:
-                on_progress(len(added))
-        self._keep_index()
-        return added
-
-    def add_vectors(
-        self,
-        records: Iterable[str | Record],
-        vectors: npt.ArrayLike,
-        *,
-        fingerprint: str,
-        on_progress: OnProgress | None = None,
-    ) -> Added:
-        """Store records with vectors that the model of this fingerprint has made of their texts."""
-        self._check_writable()
-        stored = self.settings.layout.stored(vectors)
-        self.settings.check_model(fingerprint, stored.shape[1], self.name)
-        rows = list(each_once(checked_rows(records)))
-        if len(rows) != len(stored):
-            raise InvalidInput(f"{len(rows)} records and {len(stored)} vectors were given; give one for each")
-        added = Added()
-        for window in windows(rows):
-            added += self._writer.upsert_vectors(window, stored[len(added) : len(added) + len(window)])
-            if on_progress is not None:
-                on_progress(len(added))
-        self._keep_index()
-        return added
 
     def remove(self, ids: Iterable[Id]) -> int:
         """Remove the records with these ids; how many of them were there."""
@@ -206,31 +144,6 @@ class Collection:
             return reading.vectors_of(connection, view, asked, self.path)
 
     # Search -----------------------------------------------------------------------------------------------
-
-    def search(
-        self, queries: Sequence[str], k: int = 10, *, filter: str | Filter | None = None, offset: int = 0
-    ) -> list[list[Found]]:
-        """For each query the k records most like it, best first, behind the first `offset`."""
-        texts = checked_texts(queries)
-        if self.query_encoder is None:
-            raise InvalidInput(
-                f"{self.path} was opened without an encoder; open it with one, or use search_vectors"
-            )
-        return self._search(self.query_encoder.encode(texts), k, filter, offset)
-
-    def search_vectors(
-        self,
-        vectors: npt.ArrayLike,
-        k: int = 10,
-        *,
-        fingerprint: str,
-        filter: str | Filter | None = None,
-        offset: int = 0,
-    ) -> list[list[Found]]:
-        """The same for queries that the model of this fingerprint has encoded already (n, dim)."""
-        array = np.asarray(vectors)
-        self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.name)
-        return self._search(array, k, filter, offset)
 
     def lexical(
         self,
@@ -311,38 +224,11 @@ class Collection:
             export = Export(windows, dim, lambda: reading.id_types(connection))
             return export.write(Path(path), overwrite=overwrite)
 
-    def import_file(self, path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Added:
-        """Add the records of a file that a collection was exported to; vectors in it are not made again."""
-        self._check_writable()
-        return add_entries(
-            read_entries(Path(path)),
-            self.add,
-            lambda records, vectors, fingerprint: self.add_vectors(records, vectors, fingerprint=fingerprint),
-            on_progress,
-        )
-
     # The life of the object -------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Let go of the folder; everything that was acknowledged is safe already."""
         self._database.close()
-
-    def __enter__(self) -> Collection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return self.count()
-
-    def __iter__(self) -> Iterator[Record]:
-        return self.records()
-
-    def __contains__(self, id: Id) -> bool:
-        return self.get([id])[0] is not None
 
     # Steps ------------------------------------------------------------------------------------------------
 
@@ -366,22 +252,15 @@ class Collection:
             for numbers, scores in zip(ids.tolist(), hits.scores[:, offset:].tolist(), strict=True)
         ]
 
-    def _keep_index(self) -> None:
+    def _upsert(self, window: list[Row]) -> Added:
+        return self._writer.upsert(window, self._encode)
+
+    def _upsert_vectors(self, window: list[Row], stored: Rows) -> Added:
+        return self._writer.upsert_vectors(window, stored)
+
+    def _keep_index(self, added: Added) -> None:
         if self._keeps_index:
             self._upkeep.index_if_worthwhile()
-
-    def _encode(self, texts: list[str]) -> Rows:
-        if self.encoder is None:
-            raise InvalidInput(
-                f"{self.path} was opened without an encoder; open it with one, or use add_vectors"
-            )
-        return self.settings.layout.stored(self.encoder.encode(texts))
-
-    def _check_writable(self) -> None:
-        if self._is_read_only:
-            raise WriteFailed(
-                f"{self.path} is open for reading only; open it where, and so that, it can be written"
-            )
 
 
 def _condition(filter: str | Filter | None) -> tuple[str, tuple[str | int | float | None, ...]]:

@@ -5,29 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Encoder, Vectors, checked_texts
-from gemel.errors import InvalidInput, WriteFailed
+from gemel.contracts import Encoder, Vectors
+from gemel.errors import InvalidInput
 from gemel.index.arguments import checked_vectors, checked_window, read_filter
 from gemel.index.backend import Backend, Held, Ranked
 from gemel.index.filters import Filter
 from gemel.index.lexical import chosen_tokenizer
-from gemel.index.planning import changes_for, windows
-from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_ids, checked_rows, each_once
+from gemel.index.opened import OpenedCollection
+from gemel.index.planning import changes_for
+from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
 from gemel.index.segment import Rows
-from gemel.index.store import CollectionInfo, OnProgress, Plan
-from gemel.index.transfer import WINDOW_ROWS, Export, add_entries, read_entries
+from gemel.index.store import CollectionInfo, Plan
+from gemel.index.transfer import WINDOW_ROWS, Export
 
 
-class RemoteCollection:
+class RemoteCollection(OpenedCollection):
     """Sentences with ids, metadata and vectors on a server: made and opened by `gemel.index.opening`."""
 
     def __init__(
@@ -45,67 +43,12 @@ class RemoteCollection:
         self._is_read_only = read_only
         self._keeps_index = keeps_index
         try:
-            for model in (encoder, query_encoder):
-                if model is not None:
-                    self.settings.check_model(model.fingerprint, model.dim, self.name)
+            self._use(encoder, query_encoder)
         except BaseException:
             backend.close()
             raise
-        self.encoder = encoder
-        self.query_encoder = encoder if query_encoder is None else query_encoder
-
-    def with_encoder(self, encoder: Encoder, query_encoder: Encoder | None = None) -> RemoteCollection:
-        """The same open collection, which encodes with other objects of the same model."""
-        for model in (encoder, query_encoder or encoder):
-            self.settings.check_model(model.fingerprint, model.dim, self.name)
-        other = copy(self)
-        other.encoder, other.query_encoder = encoder, query_encoder or encoder
-        return other
 
     # In and out -------------------------------------------------------------------------------------------
-
-    def add(
-        self,
-        texts: Iterable[str | Record],
-        ids: Iterable[Id] | None = None,
-        metadata: Iterable[Metadata] | None = None,
-        *,
-        on_progress: OnProgress | None = None,
-    ) -> Added:
-        """Store texts under their ids, in place of what stood there; what has not changed costs nothing.
-
-        Texts without ids are known by their content. Windows of texts are stored one by one: when this
-        returns, all are safe, and `on_progress` is told how many are.
-        """
-        self._check_writable()
-        rows: Iterable[Row] = each_once(checked_rows(texts, ids, metadata))
-        if isinstance(texts, Sequence):  # and no stream: then one that is wrong stops all of them
-            rows = list(rows)
-        return self._added(rows, self._upsert, on_progress)
-
-    def add_vectors(
-        self,
-        records: Iterable[str | Record],
-        vectors: npt.ArrayLike,
-        *,
-        fingerprint: str,
-        on_progress: OnProgress | None = None,
-    ) -> Added:
-        """Store records with vectors that the model of this fingerprint has made of their texts."""
-        self._check_writable()
-        stored = self.settings.layout.stored(vectors)
-        self.settings.check_model(fingerprint, stored.shape[1], self.name)
-        rows = list(each_once(checked_rows(records)))
-        if len(rows) != len(stored):
-            raise InvalidInput(f"{len(rows)} records and {len(stored)} vectors were given; give one for each")
-        given = {row.id: vector for row, vector in zip(rows, stored, strict=True)}
-
-        def upsert(window: list[Row]) -> Added:
-            changes = self._backend.store(window, given)
-            assert changes is not None, "every row has its vector"
-            return changes.added(0)
-
-        return self._added(rows, upsert, on_progress)
 
     def remove(self, ids: Iterable[Id]) -> int:
         """Remove the records with these ids; how many of them were there."""
@@ -132,31 +75,6 @@ class RemoteCollection:
         return self._backend.vectors(None if ids is None else checked_ids(ids))
 
     # Search -----------------------------------------------------------------------------------------------
-
-    def search(
-        self, queries: Sequence[str], k: int = 10, *, filter: str | Filter | None = None, offset: int = 0
-    ) -> list[list[Found]]:
-        """For each query the k records most like it, best first, behind the first `offset`."""
-        texts = checked_texts(queries)
-        if self.query_encoder is None:
-            raise InvalidInput(
-                f"{self.name} was opened without an encoder; open it with one, or use search_vectors"
-            )
-        return self._search(self.query_encoder.encode(texts), k, filter, offset)
-
-    def search_vectors(
-        self,
-        vectors: npt.ArrayLike,
-        k: int = 10,
-        *,
-        fingerprint: str,
-        filter: str | Filter | None = None,
-        offset: int = 0,
-    ) -> list[list[Found]]:
-        """The same for queries that the model of this fingerprint has encoded already (n, dim)."""
-        array = np.asarray(vectors)
-        self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.name)
-        return self._search(array, k, filter, offset)
 
     def lexical(
         self,
@@ -220,55 +138,15 @@ class RemoteCollection:
         export = Export(self._windows(held, with_vectors), dim, self._backend.id_types)
         return export.write(Path(path), overwrite=overwrite)
 
-    def import_file(self, path: str | os.PathLike[str], *, on_progress: OnProgress | None = None) -> Added:
-        """Add the records of a file that a collection was exported to; vectors in it are not made again."""
-        self._check_writable()
-        return add_entries(
-            read_entries(Path(path)),
-            self.add,
-            lambda records, vectors, fingerprint: self.add_vectors(records, vectors, fingerprint=fingerprint),
-            on_progress,
-        )
-
     # The life of the object -------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Let go of the server; everything that was acknowledged is safe already."""
         self._backend.close()
 
-    def __enter__(self) -> RemoteCollection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __len__(self) -> int:
-        return self.count()
-
-    def __iter__(self) -> Iterator[Record]:
-        return self.records()
-
-    def __contains__(self, id: Id) -> bool:
-        return self.get([id])[0] is not None
-
     # Steps ------------------------------------------------------------------------------------------------
 
-    def _added(
-        self, rows: Iterable[Row], upsert: Callable[[list[Row]], Added], on_progress: OnProgress | None
-    ) -> Added:
-        added = Added()
-        for window in windows(rows):
-            added += upsert(window)
-            if on_progress is not None:
-                on_progress(len(added))
-        if self._keeps_index and added.n_new + added.n_changed:
-            self._backend.keep_index()
-        return added
-
     def _upsert(self, window: list[Row]) -> Added:
-        """Store a window of rows, encoding those whose text is not there yet."""
         made: dict[bytes, Rows] = {}
         changes = changes_for(window, self._backend.known(list(dict.fromkeys(row.id for row in window))))
         while True:
@@ -281,6 +159,17 @@ class RemoteCollection:
                 return done.added(len(done.inserted))
             # Another writer has been here meanwhile, and more is missing than it seemed.
             changes = changes_for(window, self._backend.known([row.id for row in window]))
+
+    def _upsert_vectors(self, window: list[Row], stored: Rows) -> Added:
+        changes = self._backend.store(
+            window, {row.id: vector for row, vector in zip(window, stored, strict=True)}
+        )
+        assert changes is not None, "every row has its vector"
+        return changes.added(0)
+
+    def _keep_index(self, added: Added) -> None:
+        if self._keeps_index and added.n_new + added.n_changed:
+            self._backend.keep_index()
 
     def _search(
         self, vectors: npt.ArrayLike, k: int, filter: str | Filter | None, offset: int
@@ -306,17 +195,6 @@ class RemoteCollection:
                     if entry["id"] in vectors
                 ]
             yield window
-
-    def _encode(self, texts: list[str]) -> Rows:
-        if self.encoder is None:
-            raise InvalidInput(
-                f"{self.name} was opened without an encoder; open it with one, or use add_vectors"
-            )
-        return self.settings.layout.stored(self.encoder.encode(texts))
-
-    def _check_writable(self) -> None:
-        if self._is_read_only:
-            raise WriteFailed(f"{self.name} is open for reading only; open it so that it can be written")
 
 
 def _record(held: Held) -> Record:

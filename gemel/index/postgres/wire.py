@@ -88,14 +88,11 @@ def register_types(connection: Any) -> None:
             connection.adapters.types.add(psycopg.types.TypeInfo(name, found[0], 0))
 
 
-def _dumper(psycopg: Any, oid_: int) -> Any:
-    class AsItIs(psycopg.adapt.Dumper):  # type: ignore[misc]
-        """Sends what is in its own form already."""
+def _dumper(psycopg: Any, oid: int) -> Any:
+    """A class that sends what is in its own form already; psycopg, an extra, is not here to be named."""
 
-        format = psycopg.pq.Format.BINARY
-        oid = oid_
+    def dump(self: Any, value: Wired) -> bytes:
+        return bytes(value)
 
-        def dump(self, value: Wired) -> bytes:
-            return bytes(value)
-
-    return AsItIs
+    members = {"format": psycopg.pq.Format.BINARY, "oid": oid, "dump": dump}
+    return type("AsItIs", (psycopg.adapt.Dumper,), members)
