@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
+from functools import update_wrapper
 from typing import Any
 
-from gemel.adapters.embedding import Embedding
-from gemel.adapters.opening import EncoderLike
-from gemel.adapters.sentence_transformers import SentenceTransformer
-from gemel.contracts import Vectors
+from gemel.adapters.embedding import Backend
 from gemel.errors import MissingExtra
 
 try:
@@ -18,18 +15,8 @@ except ImportError:
     raise MissingExtra("the BERTopic adapter", "bertopic") from None
 
 
-class SentenceTransformerBackend(BaseEmbedder):
+class SentenceTransformerBackend(Backend, BaseEmbedder):
     """Documents and words into vectors: `BERTopic(embedding_model=SentenceTransformerBackend(...))`."""
-
-    def __init__(self, embedding_model: EncoderLike | SentenceTransformer = None, **choices: Any) -> None:
-        """A name, a folder, an open encoder or a `SentenceTransformer` of gemel's; the choices are those of
-        `gemel.load_encoder`."""
-        super().__init__(embedding_model, "gemel")
-        self._embedding = Embedding(embedding_model, **choices)
-
-    def embed(self, documents: list[str], verbose: bool = False) -> Vectors:
-        """One vector a document (n, dim)."""
-        return self._embedding.embed(documents)
 
 
 class BERTopic(bertopic.BERTopic):
@@ -40,5 +27,6 @@ class BERTopic(bertopic.BERTopic):
             embedding_model = SentenceTransformerBackend(embedding_model)
         super().__init__(*arguments, embedding_model=embedding_model, **choices)
 
-    # BERTopic asks its constructor for the names of its settings.
-    __init__.__signature__ = inspect.signature(bertopic.BERTopic.__init__)  # type: ignore[attr-defined]
+
+# BERTopic asks its constructor for the names of its settings.
+update_wrapper(BERTopic.__init__, bertopic.BERTopic.__init__)

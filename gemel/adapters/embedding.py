@@ -20,3 +20,18 @@ class Embedding:
         """One vector a document (n, dim)."""
         vectors: Vectors = self.model.encode([str(each) for each in documents], **choices)
         return vectors
+
+
+class Backend:
+    """What BERTopic's and KeyBERT's own base classes of a backend leave to be said."""
+
+    def __init__(self, embedding_model: EncoderLike | SentenceTransformer = None, **choices: Any) -> None:
+        """A name, a folder, an open encoder or a `SentenceTransformer` of gemel's; the choices are those of
+        `gemel.load_encoder`."""
+        framework: Any = super()
+        framework.__init__(embedding_model, "gemel")
+        self._embedding = Embedding(embedding_model, **choices)
+
+    def embed(self, documents: list[str], verbose: bool = False) -> Vectors:
+        """One vector a document (n, dim)."""
+        return self._embedding.embed(documents)

@@ -53,6 +53,20 @@ class _Embedder:
         self.threads = threads
         self._encoder: Encoder | None = None
 
+    def warm_up(self) -> None:
+        """Open the model."""
+        self._opened()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, without the model."""
+        made: dict[str, Any] = default_to_dict(self, **self._settings())
+        return made
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Any:
+        """The component of these settings."""
+        return default_from_dict(cls, data)
+
     def _settings(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name in SETTINGS}
 
@@ -75,26 +89,11 @@ class _Embedder:
 class GemelTextEmbedder(_Embedder):
     """The vector of a query, with the prompt that the model has for queries."""
 
-    def warm_up(self) -> None:
-        """Open the model."""
-        self._opened()
-
     @component.output_types(embedding=list[float])
     def run(self, text: str) -> dict[str, list[float]]:
         """The vector of one text."""
         _check(text, str, "embed documents with GemelDocumentEmbedder")
         return {"embedding": self._embedded(for_queries(self._opened()), [text])[0]}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings, without the model."""
-        made: dict[str, Any] = default_to_dict(self, **self._settings())
-        return made
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> GemelTextEmbedder:
-        """The component of these settings."""
-        made: GemelTextEmbedder = default_from_dict(cls, data)
-        return made
 
 
 @component
@@ -120,10 +119,6 @@ class GemelDocumentEmbedder(_Embedder):
         self.meta_fields_to_embed = meta_fields_to_embed or []
         self.embedding_separator = embedding_separator
 
-    def warm_up(self) -> None:
-        """Open the model."""
-        self._opened()
-
     @component.output_types(documents=list[Document])
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
         """The same documents with their vectors; those given are left as they are."""
@@ -133,17 +128,6 @@ class GemelDocumentEmbedder(_Embedder):
         return {
             "documents": [replace(each, embedding=row) for each, row in zip(documents, vectors, strict=True)]
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings, without the model."""
-        made: dict[str, Any] = default_to_dict(self, **self._settings())
-        return made
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> GemelDocumentEmbedder:
-        """The component of these settings."""
-        made: GemelDocumentEmbedder = default_from_dict(cls, data)
-        return made
 
 
 @component
