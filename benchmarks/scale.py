@@ -79,8 +79,8 @@ class Bench:
     ) -> tuple[Path, float]:
         """The workers of a cluster write parts: where they are, and the seconds."""
         output, began = self._output(), time.perf_counter()
-        source, choices = str(self.work / name), {"settings": self.settings, "runner": runner}
-        encode_files(self.model, source, output, **choices, on_progress=on_progress)  # type: ignore[arg-type]
+        source, settings = str(self.work / name), self.settings
+        encode_files(self.model, source, output, settings=settings, runner=runner, on_progress=on_progress)
         return output, time.perf_counter() - began
 
     def warm_up(self, runner: RayRunner) -> None:

@@ -76,7 +76,7 @@ store = click.option(
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def collection(command: Command) -> Command:
+def collection(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which collection: `path` becomes its path, or its address on a server."""
 
     @wraps(command)
@@ -85,7 +85,7 @@ def collection(command: Command) -> Command:
 
         return command(path=address_of(path, store), **others)
 
-    return click.argument("path", metavar="COLLECTION")(store(located))  # type: ignore[return-value]
+    return click.argument("path", metavar="COLLECTION")(store(located))
 
 
 def compute(command: Command) -> Command:
