@@ -53,7 +53,7 @@ bench-few-shot: $(VENV)/installed-dev $(PEERS)-setfit/installed ## few-shot clas
 bench-search: $(VENV)/installed-dev $(foreach peer,faiss hnswlib lancedb sqlite-vec,$(PEERS)-$(peer)/installed) ## search beside faiss, hnswlib, LanceDB and sqlite-vec; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/search.py --peers $(PEERS) $(ARGUMENTS)
 
-bench-serve: $(VENV)/installed-dev $(PEERS)-infinity/installed ## the server under load beside infinity-emb; needs GEMEL_DATA, takes ARGUMENTS
+bench-serve: $(VENV)/installed-dev $(PEERS)-infinity/installed $(PEERS)-onnx/installed ## the server under load beside infinity-emb; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/serve.py --peers $(PEERS) $(ARGUMENTS)
 
 bench-static: $(VENV)/installed-dev $(PEERS)-model2vec/installed ## static tables beside model2vec; needs GEMEL_DATA and MODEL, takes ARGUMENTS

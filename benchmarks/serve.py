@@ -13,16 +13,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
@@ -30,27 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from serve_systems import ENGINES, Server, Start, running, starts
 
 from gemel.loading import resolve
 from gemel.table import format_table
 
 LOAD = Path(__file__).parent / "workers" / "load.py"
-START_SECONDS = 180.0
 BULK_TEXTS = 10_000
-
-
-@dataclass
-class Server:
-    """A running server."""
-
-    name: str
-    process: subprocess.Popen[bytes]
-    port: int
-
-    def memory_megabytes(self) -> float:
-        """What the process holds now."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return int(status.split("VmRSS:")[1].split()[0]) / 1_024
 
 
 @dataclass
@@ -76,61 +58,6 @@ class Bench:
         )
         click.echo(f"  {server.name}, {requests}, {clients} clients: {shown}, {line['statuses']}", err=True)
         return line
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-@contextmanager
-def running(name: str, command: list[str], port: int) -> Iterator[Server]:
-    """A server, from its first answer on."""
-    with tempfile.TemporaryFile() as log:
-        environment = {**os.environ, "HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        try:
-            _await(process, port)
-            yield Server(name, process, port)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
-
-
-def _await(process: subprocess.Popen[bytes], port: int) -> None:
-    until = time.monotonic() + START_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.2)
-    raise click.ClickException(f"the server did not start: {process.args!r}")
-
-
-def commands(model: Path, peers: Path | None, engines: tuple[str, ...]) -> dict[str, tuple[list[str], int]]:
-    """How each system is started, and its port."""
-    port = free_port()
-    gemel = [sys.executable, "-c", "from gemel.cli import main; main()", "serve", "--log-level", "warning"]
-    found = {"gemel": ([*gemel, "--model", str(model), "--alias", "model", "--port", str(port)], port)}
-    for engine in engines if peers is not None else ():
-        port = free_port()
-        start = [f"{peers}-infinity/bin/infinity_emb", "v2", "--model-id", str(model), "--engine", engine]
-        options = [
-            "--served-model-name",
-            "model",
-            "--device",
-            "cpu",
-            "--url-prefix",
-            "/v1",
-            "--dtype",
-            "float32",
-        ]
-        found[f"infinity {engine}"] = ([*start, *options, "--port", str(port), "--no-model-warmup"], port)
-    return found
 
 
 def write_requests(data: Path, work: Path) -> None:
@@ -213,7 +140,15 @@ def memory(bench: Bench, server: Server, n_requests: int) -> None:
 @click.option("--data", envvar="GEMEL_DATA", required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--model", default=None, help="A model folder or name.  [default: the default model]")
 @click.option("--peers", type=click.Path(path_type=Path), help="The prefix of the peers' environments.")
-@click.option("--engine", "engines", multiple=True, default=("torch",), show_default=True)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=click.Choice(list(ENGINES)),
+    default=tuple(ENGINES),
+    show_default=True,
+    help="Of infinity.",
+)
 @click.option("--clients", "clients", multiple=True, type=int, default=(1, 8, 64, 256), show_default=True)
 @click.option("--seconds", type=float, default=8.0, show_default=True, help="Of each load.")
 @click.option("--rounds", type=int, default=3, show_default=True)
@@ -229,20 +164,16 @@ def main(data: Path, model: str | None, peers: Path | None, **options: Any) -> N
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
         write_requests(data, bench.work)
-        measure(bench, commands(resolve(model), peers, options["engines"]), options)
+        measure(bench, starts(resolve(model), peers, options["engines"], bench.work), options)
     if options["results"]:
         text = "\n".join(json.dumps(line) for line in bench.lines)
         options["results"].write_text(text + "\n", encoding="utf-8")
 
 
-def measure(bench: Bench, systems: dict[str, tuple[list[str], int]], options: dict[str, Any]) -> None:
+def measure(bench: Bench, systems: list[Start], options: dict[str, Any]) -> None:
     """Everything, on servers that all run at once but are asked one at a time."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
-        servers = [
-            stack.enter_context(running(name, command, port)) for name, (command, port) in systems.items()
-        ]
+        servers = [stack.enter_context(running(start)) for start in systems]
         for server in servers:
             bench.load(server, "short", clients=4, seconds=min(2.0, options["seconds"]))  # to warm up
         beside(bench, servers, options["clients"], options["seconds"], options["rounds"])

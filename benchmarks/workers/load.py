@@ -1,4 +1,4 @@
-"""A load generator that costs little: bytes made beforehand, one task a connection, answers only measured.
+"""A load generator that costs little: bytes made beforehand, bare connections, answers only measured.
 
     python load.py '{"port": ..., "requests": FILE, "clients": 64, "seconds": 5, "rate": null}'
 
@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,55 @@ from typing import Any
 LOST = "lost"
 
 
+class Connection(asyncio.Protocol):
+    """Sends one request at a time, and tells when the answer is whole."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, load: Load, on_answer: Callable[[Connection], None]) -> None:
+        self.load = load
+        self.on_answer = on_answer
+        self.is_waiting = False
+        self.is_open = True
+        self._answer = bytearray()
+        self._n_bytes: int | None = None  # of the whole answer, once its head is there
+
+    def ask(self, since: float) -> None:
+        """Send the next request, whose time counts from `since`."""
+        self.since, self.sent = since, time.perf_counter()
+        self.is_waiting = True
+        self.transport.write(self.load.next_request())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        if self._n_bytes is None:
+            end = self._answer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = bytes(self._answer[:end]).lower() + b"\r\n"
+            self._n_bytes = end + 4 + int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+            self._status = head.split(b" ", 2)[1].decode()
+            self.is_open = b"connection: close" not in head
+        if len(self._answer) >= self._n_bytes:
+            self._answer, self._n_bytes, self.is_waiting = bytearray(), None, False
+            self.load.note(self._status, self.since, self.sent)
+            if not self.is_open:
+                self.transport.close()
+            self.on_answer(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        was_waiting, self.is_waiting, self.is_open = self.is_waiting, False, False
+        if was_waiting:
+            self.load.statuses[LOST] += 1
+            self.on_answer(self)
+
+
 class Load:
-    """Connections, the requests they send, and how long the answers took."""
+    """The requests that are sent, and how long the answers took."""
 
     def __init__(self, port: int, requests: list[bytes], path: str) -> None:
         self.port = port
@@ -31,64 +79,83 @@ class Load:
         self.statuses: Counter[str] = Counter()
         self._requests = cycle([_message(path, body) for body in requests])
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 26)
+    def next_request(self) -> bytes:
+        """The requests in turn."""
+        return next(self._requests)
 
-    async def ask(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], since: float) -> bool:
-        """One request; whether the connection can be used again."""
-        reader, writer = stream
-        sent = time.perf_counter()
-        try:
-            writer.write(next(self._requests))
-            head = await reader.readuntil(b"\r\n\r\n")
-            fields = head.lower()
-            length = int(fields.split(b"content-length:")[1].split(b"\r\n")[0])
-            await reader.readexactly(length)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self.statuses[LOST] += 1
-            return False
-        status = head.split(b" ", 2)[1].decode()
+    def note(self, status: str, since: float, sent: float) -> None:
+        """An answer, now."""
+        now = time.perf_counter()
         self.statuses[status] += 1
-        self.seconds.setdefault(status, []).append(time.perf_counter() - since)
-        self.seconds.setdefault(f"{status} since sent", []).append(time.perf_counter() - sent)
-        return b"connection: close" not in fields
+        self.seconds.setdefault(status, []).append(now - since)
+        self.seconds.setdefault(f"{status} since sent", []).append(now - sent)
+
+    async def connect(self, on_answer: Callable[[Connection], None]) -> Connection:
+        """A new connection."""
+        loop = asyncio.get_running_loop()
+        _, made = await loop.create_connection(lambda: Connection(self, on_answer), "127.0.0.1", self.port)
+        return made
 
     async def closed(self, n_clients: int, seconds: float) -> None:
         """Clients that ask as soon as they are answered."""
         until = time.perf_counter() + seconds
 
         async def client() -> None:
-            stream = await self.connect()
             while time.perf_counter() < until:
-                if not await self.ask(stream, time.perf_counter()):
-                    stream = await self.connect()
-            stream[1].close()
+                ended = asyncio.Event()
+
+                def go_on(connection: Connection) -> None:
+                    now = time.perf_counter()
+                    if now < until and connection.is_open:
+                        connection.ask(now)
+                    else:
+                        ended.set()  # noqa: B023 - awaited before the next round
+
+                connection = await self.connect(go_on)
+                connection.ask(time.perf_counter())
+                await ended.wait()
+                connection.transport.close()
 
         await asyncio.gather(*(client() for _ in range(n_clients)))
 
     async def open(self, rate: float, seconds: float) -> None:
         """Requests at random moments, `rate` of them a second."""
-        idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-        running: set[asyncio.Task[None]] = set()
+        idle: list[Connection] = []
+        connecting: set[asyncio.Task[None]] = set()
+        n_running = 0
 
-        async def one(due: float) -> None:
+        def answered(connection: Connection) -> None:
+            nonlocal n_running
+            n_running -= 1
+            if connection.is_open:
+                idle.append(connection)
+
+        async def on_a_new_one(due: float) -> None:
+            nonlocal n_running
             try:
-                stream = idle.pop() if idle else await self.connect()
+                (await self.connect(answered)).ask(due)
             except OSError:
                 self.statuses[LOST] += 1
-                return
-            if await self.ask(stream, due):
-                idle.append(stream)
+                n_running -= 1
 
         generator = random.Random(0)
         began = due = time.perf_counter()
         while due < began + seconds:
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            task = asyncio.ensure_future(one(due))
-            running.add(task)
-            task.add_done_callback(running.discard)
+            n_running += 1
+            while idle and not idle[-1].is_open:
+                idle.pop()
+            if idle:
+                idle.pop().ask(due)
+            else:
+                task = asyncio.ensure_future(on_a_new_one(due))
+                connecting.add(task)
+                task.add_done_callback(connecting.discard)
             due += generator.expovariate(rate)
-        await asyncio.gather(*running)
+        while n_running:
+            await asyncio.sleep(0.005)
+        for connection in idle:
+            connection.transport.close()
 
 
 def _message(path: str, body: bytes) -> bytes:
