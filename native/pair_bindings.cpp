@@ -3,6 +3,7 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 #include <optional>
@@ -43,6 +44,19 @@ void make(PackedRows* self, const Array<float, 2>& rows, bool is_cosine, const s
     const Kernels& kernels = kernels_named(instruction_set);
     nb::gil_scoped_release released;
     new (self) PackedRows(rows.data(), int64_t(rows.shape(0)), int(rows.shape(1)), is_cosine, kernels, n_threads, most_bytes);
+}
+
+std::shared_ptr<Axes> make_axes(const Array<float, 2>& directions) {
+    const size_t n = directions.shape(0), dim = directions.shape(1);
+    if (dim < 1 || dim > widest || n < 1 || n > dim) throw std::invalid_argument("axes must be 1 to as many as there are dimensions");
+    nb::gil_scoped_release released;
+    return std::make_shared<Axes>(directions.data(), int(n), int(dim));
+}
+
+void look_along(PackedRows& self, std::shared_ptr<Axes> axes) {
+    if (axes && axes->dim() != self.dim()) throw std::invalid_argument("axes must have the rows' dimension");
+    nb::gil_scoped_release released;
+    self.look_along(std::move(axes));
 }
 
 nb::object above(PackedRows& self, PackedRows& right, int64_t begin, int64_t end, float at_least, size_t most) {
@@ -99,10 +113,16 @@ void bind_pairs(nb::module_& m) {
             nb::arg("limit"), nb::arg("at_least"))
         .def("sorted", [](BestPairs& self) { return columns(self.sorted()); }, "First, second and score, the best first.");
 
+    nb::class_<Axes>(m, "Axes", "A few directions at right angles: rows (n, dim) of length one.")
+        .def(nb::new_(&make_axes), nb::arg("directions").noconvert())
+        .def("__len__", &Axes::size);
+
     nb::class_<PackedRows>(m, "PackedRows", "Vectors ready to be compared; they are used where they stand.")
         .def("__init__", &make, nb::arg("rows").noconvert(), nb::arg("is_cosine"), nb::arg("instruction_set"), nb::arg("n_threads"),
              nb::arg("most_bytes"), nb::keep_alive<1, 2>())
         .def("first_beyond", &PackedRows::first_beyond, nb::arg("square"), "The first row whose square is not at most this, or -1.")
+        .def("look_along", &look_along, nb::arg("axes").none(),
+             "Rule out most pairs by what rows are along these axes, where both sides have the same; None: do not.")
         .def("above", &above, nb::arg("right"), nb::arg("begin"), nb::arg("end"), nb::arg("at_least"), nb::arg("most"),
              "First, second and score of all pairs of some rows that score at least this; None if they are too many.")
         .def("best", &best, nb::arg("right"), nb::arg("begin"), nb::arg("end"), nb::arg("pairs"), "Add the best pairs of some rows.")

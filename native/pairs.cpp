@@ -15,14 +15,9 @@ constexpr int64_t chunk_bytes = 128 * 1024;  // of rows that pass a panel: they 
 constexpr size_t pairs_before_merging = 4096;
 constexpr float no_floor = -std::numeric_limits<float>::infinity();
 
-// What rounding may add: each of a few operations in float32 on a sum of at most depth * 255 * 127 steps, and to a
-// score of at most the product of the lengths as many as it has terms in a strand.
-constexpr double rounding = 1.0 / (1 << 22);
-double score_rounding(int64_t depth) { return double(depth / 64 + 16) / (1 << 23); }
-constexpr double underflow = 1e-44;
-constexpr double most_float = 3e38;
-
 int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+float upwards(double x) { return float(x * (1.0 + 2e-7)); }
 
 // A number that grows where the score falls, for scores that are no NaN.
 uint32_t descending(float score) {
@@ -94,19 +89,14 @@ std::vector<Pair> BestPairs::sorted() {
     return ordered;
 }
 
-// Columns: rows packed in panels of 64.
+// Columns: rows packed in panels of 64, as they are and along the axes.
 struct PackedRows::Block {
     int64_t first = 0;
-    int n = 0, depth = 0;
-    std::vector<int8_t> bytes;  // (panel, depth / 4, 64, 4)
-    std::vector<float> steps, shifts;
-    std::vector<double> longest, rests, largest_steps;  // of each panel: bounds for all of its columns
+    int n = 0;
+    CoarsePanels whole, along;
+    std::vector<float> beside;  // of each column the length beside the axes
 
     int n_panels() const { return int(groups_of(n, panel_width)); }
-    const int8_t* panel_bytes(int panel) const { return bytes.data() + int64_t(panel) * depth * panel_width; }
-    Panel panel(int number) const {
-        return {panel_bytes(number), steps.data() + number * panel_width, shifts.data() + number * panel_width, depth};
-    }
 };
 
 // Rows that are compared with columns.
@@ -114,9 +104,39 @@ struct PackedRows::Asked {
     const float* floats = nullptr;
     const Square* squares = nullptr;
     int64_t n = 0;
-    int64_t stride = 0;
-    std::vector<uint8_t> bytes;
-    std::vector<double> step, inverse, rest, reach;  // of each row; reach is its length and its rest's
+    CoarseRows whole, along;
+    std::vector<double> lengths;
+    std::vector<float> beside;  // in steps of the row along the axes
+};
+
+// Rows along the axes as bytes.
+struct PackedRows::Projected {
+    const PackedRows& owner;
+    const Axes* axes;
+    std::vector<float> room;
+    std::vector<int8_t> bytes;
+    const float* projected = nullptr;
+    Coarse coarse;
+    double beside = 0.0;
+
+    explicit Projected(const PackedRows& owner) : owner(owner), axes(owner.axes.get()) {
+        if (!axes) return;
+        room.resize(axes->room(panel_width));
+        bytes.resize(size_t(rounded_up(axes->size(), 4)));
+    }
+    void project(const float* rows, int n) { projected = axes->project(owner.kernels, rows, n, room.data()); }
+    // One of the rows that were projected last.
+    void take(int row, const Square& square, double divisor) {
+        const float* own = projected + row * axes->stride();
+        coarse = owner.kernels.sieve.coarsen(own, axes->size(), divisor, bytes.data());
+        const double whole = divisor > 0.0 ? square.value / (divisor * divisor) : 0.0;
+        const double along = divisor > 0.0 ? owner.kernels.sieve.long_dot(own, own, axes->size()) / (divisor * divisor) : 0.0;
+        beside = axes->beside(whole, along);
+        constexpr double least = 1e-12;  // of what is beside; steps that are smaller would be too many to count
+        if (double(coarse.step) > least * std::sqrt(whole)) return;
+        std::fill(bytes.begin(), bytes.end(), int8_t(0));
+        coarse = {whole > 0.0 ? float(std::sqrt(whole)) : 1.0f, coarse.length, coarse.length};
+    }
 };
 
 // Some rows and some panels of a block: what a thread does at a time.
@@ -128,7 +148,7 @@ struct PackedRows::Item {
 PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cosine, const Kernels& kernels,
                        int n_threads, int64_t most_bytes)
     : floats(floats), n_rows(n_rows), n_columns(dim), depth(rounded_up(dim, 4)), is_cosine(is_cosine), kernels(kernels),
-      squares(size_t(n_rows)), pool(n_threads), kept(size_t(groups_of(n_rows, block_rows))) {
+      squares(size_t(n_rows)), pool(n_threads), most_bytes(most_bytes), kept(size_t(groups_of(n_rows, block_rows))) {
     n_kept_blocks = size_t(most_bytes / (block_rows * depth));
     std::atomic<int64_t> next{0};
     pool.run([&](int) {
@@ -139,6 +159,17 @@ PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cos
 }
 
 PackedRows::~PackedRows() = default;
+
+void PackedRows::look_along(std::shared_ptr<const Axes> chosen) {
+    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    const auto is_fit = [](const Square& own) { return own.is_usual || own.value == 0.0; };
+    if (chosen && !std::all_of(squares.begin(), squares.end(), is_fit)) chosen = nullptr;
+    if (chosen == axes) return;
+    axes = std::move(chosen);
+    for (std::unique_ptr<Block>& block : kept) block = nullptr;
+    passing = nullptr;
+    n_kept_blocks = size_t(most_bytes / (block_rows * (depth + (axes ? axes->size() : 0))));
+}
 
 int64_t PackedRows::first_beyond(double square) const {
     const auto beyond = std::find_if(squares.begin(), squares.end(), [=](const Square& own) { return !(own.value <= square); });
@@ -169,35 +200,34 @@ void PackedRows::score(const PackedRows& right, const int64_t* first, const int6
     }
 }
 
+double PackedRows::divisor_of(const Square& square) const { return is_cosine ? std::sqrt(square.value) : 1.0; }
+
 void PackedRows::pack(int64_t number, Block& block) {
     block.first = number * block_rows;
     block.n = int(std::min(block_rows, n_rows - block.first));
-    block.depth = depth;
     const int n_panels = block.n_panels();
-    block.bytes.resize(size_t(n_panels) * size_t(depth) * panel_width);
-    block.steps.assign(size_t(n_panels) * panel_width, 0.0f);
-    block.shifts.assign(size_t(n_panels) * panel_width, 0.0f);
-    block.longest.assign(size_t(n_panels), 0.0);
-    block.rests.assign(size_t(n_panels), 0.0);
-    block.largest_steps.assign(size_t(n_panels), 0.0);
+    block.whole.reset(n_panels, depth);
+    if (axes) {
+        block.along.reset(n_panels, rounded_up(axes->size(), 4));
+        block.beside.assign(size_t(n_panels) * panel_width, 0.0f);
+    }
     std::atomic<int> next{0};
     pool.run([&](int) {
         std::vector<int8_t> row(static_cast<size_t>(depth));
+        Projected projected(*this);
         for (int panel; (panel = next.fetch_add(1)) < n_panels;) {
-            auto* to = block.bytes.data() + int64_t(panel) * depth * panel_width;
-            std::memset(to, 0, size_t(depth) * panel_width);
-            for (int c = 0; c < std::min<int>(panel_width, block.n - panel * panel_width); ++c) {
-                const int64_t at = block.first + panel * panel_width + c;
-                const double divisor = is_cosine ? std::sqrt(squares[size_t(at)].value) : 1.0;
-                const Coarse coarse = kernels.sieve.coarsen(floats + at * n_columns, n_columns, divisor, row.data());
-                int64_t sum = 0;
-                for (int i = 0; i < n_columns; ++i) sum += row[size_t(i)];
-                for (int k = 0; k < depth; k += 4) std::memcpy(to + k * panel_width + c * 4, row.data() + k, 4);
-                block.steps[size_t(panel) * panel_width + size_t(c)] = coarse.step;
-                block.shifts[size_t(panel) * panel_width + size_t(c)] = float(-128.0 * double(sum) * double(coarse.step));
-                block.longest[size_t(panel)] = std::max(block.longest[size_t(panel)], coarse.length);
-                block.rests[size_t(panel)] = std::max(block.rests[size_t(panel)], coarse.rest);
-                block.largest_steps[size_t(panel)] = std::max(block.largest_steps[size_t(panel)], double(coarse.step));
+            const int64_t first = block.first + panel * panel_width;
+            const int n = std::min<int>(panel_width, block.n - panel * panel_width);
+            if (axes) projected.project(floats + first * n_columns, n);
+            for (int c = 0; c < n; ++c) {
+                const Square& square = squares[size_t(first + c)];
+                const double divisor = divisor_of(square);
+                const Coarse coarse = kernels.sieve.coarsen(floats + (first + c) * n_columns, n_columns, divisor, row.data());
+                block.whole.put(panel, c, row.data(), coarse);
+                if (!axes) continue;
+                projected.take(c, square, divisor);
+                block.along.put(panel, c, projected.bytes.data(), projected.coarse);
+                block.beside[size_t(panel * panel_width + c)] = upwards(projected.beside);
             }
         }
     });
@@ -218,29 +248,34 @@ const PackedRows::Block& PackedRows::block(int64_t number) {
 }
 
 PackedRows::Asked PackedRows::asked(const float* rows, const Square* row_squares, int64_t n) {
-    constexpr int64_t rows_at_once = 256;
-    constexpr double beyond_all = 1e300;  // a row of zeros: its floor is beyond all unless zero reaches it
     Asked made;
     made.floats = rows;
     made.squares = row_squares;
     made.n = n;
-    made.stride = depth;
-    made.bytes.assign(size_t(n) * size_t(depth), 128);
-    for (std::vector<double>* each : {&made.step, &made.inverse, &made.rest, &made.reach}) each->resize(size_t(n));
+    made.whole.reset(n, depth);
+    made.lengths.resize(size_t(n));
+    if (axes) {
+        made.along.reset(n, rounded_up(axes->size(), 4));
+        made.beside.resize(size_t(n));
+    }
     std::atomic<int64_t> next{0};
     pool.run([&](int) {
         std::vector<int8_t> bytes(static_cast<size_t>(depth));
-        for (int64_t begin; (begin = next.fetch_add(rows_at_once)) < n;)
-            for (int64_t r = begin; r < std::min(begin + rows_at_once, n); ++r) {
-                const double divisor = is_cosine ? std::sqrt(row_squares[r].value) : 1.0;
+        Projected projected(*this);
+        for (int64_t begin; (begin = next.fetch_add(panel_width)) < n;) {
+            const int64_t end = std::min(begin + panel_width, n);
+            if (axes) projected.project(rows + begin * n_columns, int(end - begin));
+            for (int64_t r = begin; r < end; ++r) {
+                const double divisor = divisor_of(row_squares[r]);
                 const Coarse coarse = kernels.sieve.coarsen(rows + r * n_columns, n_columns, divisor, bytes.data());
-                uint8_t* to = made.bytes.data() + r * depth;
-                for (int i = 0; i < n_columns; ++i) to[i] = uint8_t(bytes[size_t(i)] + 128);
-                made.step[size_t(r)] = double(coarse.step);
-                made.inverse[size_t(r)] = coarse.step > 0.0f ? 1.0 / double(coarse.step) : beyond_all;
-                made.rest[size_t(r)] = coarse.rest;
-                made.reach[size_t(r)] = coarse.length + coarse.rest;
+                made.whole.put(r, bytes.data(), coarse);
+                made.lengths[size_t(r)] = coarse.length + coarse.rest;
+                if (!axes) continue;
+                projected.take(int(r - begin), row_squares[r], divisor);
+                made.along.put(r, projected.bytes.data(), projected.coarse);
+                made.beside[size_t(r)] = upwards(projected.beside * made.along.inverse[size_t(r)]);
             }
+        }
     });
     return made;
 }
@@ -352,44 +387,67 @@ class PackedRows::Scan {
 
     template <class Sink>
     void run(const Item& item, int64_t first_row, bool is_half, int member, Sink& sink) const {
-        const int n = int(item.row_end - item.row);
-        std::vector<float> floors(static_cast<size_t>(n));
+        const int n = int(item.row_end - item.row), tile_rows = owner.kernels.tile_rows;
+        std::vector<float> floors(static_cast<size_t>(n)), along_floors;
         std::vector<uint64_t> found(static_cast<size_t>(n));
-        const RaisedRows rows{asked.bytes.data() + item.row * asked.stride, asked.stride, n};
+        std::vector<uint8_t> is_open(size_t(groups_of(n, tile_rows)));
+        bool looks_along = right.axes && right.axes == owner.axes;
+        if (looks_along) along_floors = lowered_along(item, sink);
         const size_t before = sink.begin(member);
         for (int panel = item.panel; panel < item.panel_end; ++panel) {
             const int64_t column = block.first + int64_t(panel) * panel_width;
             const int n_columns = std::min<int>(panel_width, block.n - panel * panel_width);
             if (is_half && column + n_columns <= first_row + item.row + 1) continue;
             if (sink.is_over(item.row)) break;
-            for (int r = 0; r < n; ++r) floors[size_t(r)] = sink.floor(item.row + r);
-            lower(item.row, n, panel, floors.data());
-            const int8_t* next = block.panel_bytes(panel + 1 < item.panel_end ? panel + 1 : item.panel);
-            owner.kernels.sieve.sift(rows, block.panel(panel), next, floors.data(), found.data());
+            const int next = panel + 1 < item.panel_end ? panel + 1 : item.panel;
             const uint64_t present = n_columns == 64 ? ~uint64_t(0) : (uint64_t(1) << n_columns) - 1;
-            for (int r = 0; r < n; ++r) {
-                uint64_t bits = found[size_t(r)] & present;
-                if (bits) take(item.row + r, first_row + item.row + r, column, is_half, bits, member, sink);
+            const auto sift = [&](int from, int n_sifted) {
+                for (int r = 0; r < n_sifted; ++r) floors[size_t(r)] = sink.floor(item.row + from + r);
+                lower(item.row + from, n_sifted, panel, floors.data());
+                owner.kernels.sieve.sift(asked.whole.rows(item.row + from, n_sifted), block.whole.panel(panel),
+                                         block.whole.panel_bytes(next), floors.data(), found.data());
+                for (int r = 0; r < n_sifted; ++r) {
+                    const uint64_t bits = found[size_t(r)] & present;
+                    const int64_t row = item.row + from + r;
+                    if (bits) take(row, first_row + row, column, is_half, bits, member, sink);
+                }
+            };
+            if (!looks_along) {
+                sift(0, n);
+                continue;
             }
+            const Beside beside{asked.beside.data() + item.row, block.beside.data() + panel * panel_width};
+            owner.kernels.sieve.sift_tiles(asked.along.rows(item.row, n), block.along.panel(panel), beside,
+                                           block.along.panel_bytes(next), along_floors.data(), is_open.data());
+            int n_open = 0;
+            for (int tile = 0; tile < int(is_open.size()); ++tile)
+                if (is_open[size_t(tile)]) {
+                    sift(tile * tile_rows, std::min(tile_rows, n - tile * tile_rows));
+                    ++n_open;
+                }
+            looks_along = 2 * n_open < int(is_open.size());  // else it costs more than it saves
         }
         sink.finish(member, before);
     }
 
   private:
-    // For each row what a rough product with any column of the panel must reach, in steps of the row, for the exact
-    // one to reach the row's floor.
     void lower(int64_t row, int n, int panel, float* floors) const {
-        const double longest = block.longest[size_t(panel)], rest = block.rests[size_t(panel)];
-        const double off = rest + (longest + rest) * score_rounding(asked.stride);
-        const double steps = block.largest_steps[size_t(panel)] * (double(asked.stride) * 255.0 * 127.0) * rounding;
-        for (int r = 0; r < n; ++r) {
-            const size_t at = size_t(row + r);
-            const auto floor = double(floors[r]);
-            const double missed = asked.rest[at] * longest + asked.reach[at] * off + asked.step[at] * steps;
-            const double needed = (floor - std::fabs(floor) * rounding - underflow - missed) * asked.inverse[at];
-            const auto nearest = float(needed < -most_float ? -most_float : needed < most_float ? needed : most_float);
-            floors[r] = nearest - std::fabs(nearest) * 1.2e-7f - float(underflow);  // to float32, downwards
-        }
+        const ColumnBounds& columns = block.whole.bounds[size_t(panel)];
+        const double off = (columns.longest + columns.rest) * score_rounding(asked.whole.depth);
+        asked.whole.lower(row, n, columns, off, asked.lengths.data(), 0.0, floors);
+    }
+
+    // The floors along the axes, for all panels of the item at once: floors only rise, so that these never are too high.
+    template <class Sink>
+    std::vector<float> lowered_along(const Item& item, const Sink& sink) const {
+        constexpr double of_sum = 1e-6;  // of the two products, in float32
+        const ColumnBounds whole = block.whole.bounds_of(item.panel, item.panel_end);
+        const double more = (whole.longest + whole.rest) * (right.axes->missed() + score_rounding(asked.whole.depth) + of_sum);
+        std::vector<float> floors(size_t(item.row_end - item.row));
+        for (size_t r = 0; r < floors.size(); ++r) floors[r] = sink.floor(item.row + int64_t(r));
+        asked.along.lower(item.row, int(floors.size()), block.along.bounds_of(item.panel, item.panel_end), 0.0,
+                          asked.lengths.data(), more, floors.data());
+        return floors;
     }
 
     template <class Sink>
@@ -421,6 +479,16 @@ class PackedRows::Scan {
     const Block& block;
 };
 
+// Both sides of a comparison, or the one side that is compared with itself.
+struct PackedRows::Locked {
+    std::unique_lock<std::mutex> left, right;
+
+    Locked(PackedRows& one, PackedRows& other) : left(one.one_at_a_time, std::defer_lock), right(other.one_at_a_time, std::defer_lock) {
+        if (&one == &other) right.lock();
+        else std::lock(left, right);
+    }
+};
+
 template <class Sink>
 void PackedRows::scan(const Asked& asked, int64_t first_row, PackedRows& right, bool is_half, Sink& sink) {
     const int64_t chunk = std::max<int64_t>(24, chunk_bytes / depth / 24 * 24);
@@ -443,7 +511,7 @@ void PackedRows::scan(const Asked& asked, int64_t first_row, PackedRows& right, 
 }
 
 bool PackedRows::above(PackedRows& right, int64_t begin, int64_t end, float at_least, size_t most, std::vector<Pair>& found) {
-    const std::lock_guard<std::mutex> guard(right.one_at_a_time);
+    const Locked locked(*this, right);
     Above sink{at_least, most, begin, std::vector<std::vector<Pair>>(size_t(right.pool.size()))};
     scan(asked(floats + begin * n_columns, squares.data() + begin, end - begin), begin, right, &right == this, sink);
     if (sink.n_found > most) return false;
@@ -453,7 +521,7 @@ bool PackedRows::above(PackedRows& right, int64_t begin, int64_t end, float at_l
 }
 
 void PackedRows::best(PackedRows& right, int64_t begin, int64_t end, BestPairs& best) {
-    const std::lock_guard<std::mutex> guard(right.one_at_a_time);
+    const Locked locked(*this, right);
     const float ceiling = is_cosine ? 1.0f : std::numeric_limits<float>::infinity();
     Best sink{best, ceiling, begin, std::vector<std::vector<Pair>>(size_t(right.pool.size()))};
     scan(asked(floats + begin * n_columns, squares.data() + begin, end - begin), begin, right, &right == this, sink);

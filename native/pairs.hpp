@@ -11,7 +11,8 @@
 #include <mutex>
 #include <vector>
 
-#include "model.hpp"
+#include "axes.hpp"
+#include "coarse.hpp"
 #include "pool.hpp"
 
 namespace gemel {
@@ -75,6 +76,9 @@ class PackedRows {
     int dim() const { return n_columns; }
     // The first row whose squared length is not at most this, or -1.
     int64_t first_beyond(double square) const;
+    // From now on most pairs are ruled out by what rows are along these axes, if both sides look along the same ones;
+    // or along none. Rows that are too long or too short for that are compared as before.
+    void look_along(std::shared_ptr<const Axes>);
     // Each pair left[first[i]], right[second[i]], scored exactly.
     void score(const PackedRows& right, const int64_t* first, const int64_t* second, int64_t n, float* scores) const;
 
@@ -88,10 +92,13 @@ class PackedRows {
     struct Block;
     struct Asked;
     struct Item;
+    struct Locked;
+    struct Projected;
     class Scan;
 
     Square square_of(const float* row) const;
     float score_of(const float* left, const float* right, const Square& left_square, const Square& right_square) const;
+    double divisor_of(const Square&) const;
     Asked asked(const float* rows, const Square* squares, int64_t n);
     const Block& block(int64_t number);
     void pack(int64_t number, Block& block);
@@ -104,8 +111,10 @@ class PackedRows {
     const bool is_cosine;
     const Kernels& kernels;
     std::vector<Square> squares;
+    std::shared_ptr<const Axes> axes;
     Pool pool;
     std::mutex one_at_a_time;
+    const int64_t most_bytes;
     size_t n_kept_blocks;
     std::vector<std::unique_ptr<Block>> kept;
     std::unique_ptr<Block> passing;  // one that is not kept

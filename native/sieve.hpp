@@ -27,12 +27,21 @@ struct Panel {
     int depth;
 };
 
+// The lengths of what rows, in their steps, and columns have beside the axes along which they are compared.
+struct Beside {
+    const float* rows;
+    const float* columns;
+};
+
 struct Sieve {
     // The row as bytes from -127 to 127.
     Coarse (*coarsen)(const float* row, int dim, double divisor, int8_t* bytes);
     // For each row the columns of the panel whose product, in steps of the row, reaches the row's floor.
     // `next` is fetched meanwhile.
     void (*sift)(const RaisedRows&, const Panel&, const int8_t* next, const float* floors, uint64_t* found);
+    // For each tile of rows whether the product of any of its rows with any column of the panel, together with that of
+    // the lengths beside, reaches the row's floor.
+    void (*sift_tiles)(const RaisedRows&, const Panel&, const Beside&, const int8_t* next, const float* floors, uint8_t* is_open);
     // The inner product, summed in an order that depends on nothing but `dim`: in float32, off by (dim / 64 + 8)
     // roundings of the product of the lengths at most, and in double precision.
     float (*short_dot)(const float* a, const float* b, int dim);

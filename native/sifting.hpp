@@ -71,25 +71,50 @@ Coarse coarsen(const float* row, int dim, double divisor, int8_t* bytes) {
     return is_usual ? coarsen_in<float>(row, dim, divisor, most, bytes) : coarsen_in<double>(row, dim, divisor, most, bytes);
 }
 
-void sift(const RaisedRows& rows, const Panel& panel, const int8_t* next, const float* floors, uint64_t* found) {
+// Every tile of rows by a panel, while the next panel is fetched: take_tile(tile, row, n_rows, ahead).
+template <class TakeTile>
+void each_tile(const RaisedRows& rows, const Panel& panel, const int8_t* next, TakeTile take_tile) {
     const int n_tiles = (rows.n_rows + simd::tile_rows - 1) / simd::tile_rows;
     const int64_t tile_bytes = (int64_t(panel.depth) * panel_width + n_tiles - 1) / n_tiles;
     const int64_t step = (tile_bytes + panel.depth - 1) / panel.depth * 4;
-    const float *steps = panel.steps, *shifts = panel.shifts;
     for (int t = 0; t < n_tiles; ++t) {
         const int row = t * simd::tile_rows;
         const int n = rows.n_rows - row < simd::tile_rows ? rows.n_rows - row : simd::tile_rows;
+        take_tile(t, row, n, Ahead{reinterpret_cast<const char*>(next) + t * tile_bytes, step});
+    }
+}
+
+void sift(const RaisedRows& rows, const Panel& panel, const int8_t* next, const float* floors, uint64_t* found) {
+    const float *steps = panel.steps, *shifts = panel.shifts;
+    each_tile(rows, panel, next, [&](int, int row, int n, Ahead ahead) {
         uint64_t* bits = found + row;
         const float* needed = floors + row;
         for (int r = 0; r < n; ++r) bits[r] = 0;
-        tile_of<simd::tile_rows>(rows.bytes + row * rows.stride, rows.stride, panel.bytes, panel.depth,
-                                 Ahead{reinterpret_cast<const char*>(next) + t * tile_bytes, step}, n,
+        tile_of<simd::tile_rows>(rows.bytes + row * rows.stride, rows.stride, panel.bytes, panel.depth, ahead, n,
                                  [=](int r, int c, simd::Ints sum) {
                                      const simd::Floats product =
                                          simd::fma(simd::to_floats(sum), simd::load(steps + c), simd::load(shifts + c));
                                      bits[r] |= uint64_t(simd::reaching(product, simd::all(needed[r]))) << c;
                                  });
-    }
+    });
+}
+
+void sift_tiles(const RaisedRows& rows, const Panel& panel, const Beside& beside, const int8_t* next, const float* floors,
+                uint8_t* is_open) {
+    const float *steps = panel.steps, *shifts = panel.shifts, *columns = beside.columns;
+    each_tile(rows, panel, next, [&](int tile, int row, int n, Ahead ahead) {
+        const float *needed = floors + row, *own = beside.rows + row;
+        uint32_t reaching = 0;
+        uint32_t* any = &reaching;
+        tile_of<simd::tile_rows>(rows.bytes + row * rows.stride, rows.stride, panel.bytes, panel.depth, ahead, n,
+                                 [=](int r, int c, simd::Ints sum) {
+                                     const simd::Floats along =
+                                         simd::fma(simd::to_floats(sum), simd::load(steps + c), simd::load(shifts + c));
+                                     const simd::Floats most = simd::fma(simd::all(own[r]), simd::load(columns + c), along);
+                                     *any |= uint32_t(simd::reaching(most, simd::all(needed[r])));
+                                 });
+        is_open[tile] = reaching != 0;
+    });
 }
 
 // In float32 and unfused, so that every instruction set gives the same bits; each strand adds few numbers.
@@ -120,6 +145,6 @@ double long_dot(const float* a, const float* b, int dim) {
     return sums[0];
 }
 
-constexpr Sieve sieve{coarsen, sift, short_dot, long_dot};
+constexpr Sieve sieve{coarsen, sift, sift_tiles, short_dot, long_dot};
 
 }  // namespace

@@ -28,11 +28,11 @@ def checksum(data: npt.NDArray[np.generic] | bytes, before: int = 0) -> int:
 
 def row_checksum(parts: Iterable[object]) -> int:
     """The checksum of everything in a row of the table, each part with its type and its length."""
-    before = 0
+    pieces: list[bytes] = []
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape")
-        before = zlib.crc32(data, zlib.crc32(f"{type(part).__name__} {len(data)} ".encode(), before))
-    return before
+        pieces += (f"{type(part).__name__} {len(data)} ".encode(), data)
+    return zlib.crc32(b"".join(pieces))
 
 
 def file_checksums(path: Path, n_bytes: int) -> Checksums:

@@ -56,6 +56,7 @@ class Collection(OpenedCollection):
             self._database.close()
             raise
         self._dense = DenseSearch(path, self._database, self.settings)
+        self._term_counts = lexical.TermCounts()
         self._writer = Writer(path, self._database, self.settings, timeout_seconds)
         self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
         self._keeps_index = keeps_index
@@ -160,7 +161,8 @@ class Collection(OpenedCollection):
         by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         n_wanted = checked_window(k, offset)
         with self._database.reading() as connection:
-            ranked = lexical.ranked(connection, query, by, n_wanted, read_filter(filter))[offset:]
+            terms = self._term_counts.telling(connection, query, by)
+            ranked = lexical.ranked(connection, terms, by, n_wanted, read_filter(filter))[offset:]
             rows = reading.rows_by_number(connection, [number for number, _ in ranked], self.path)
         return [Found(rows[number].record(self.path), score) for number, score in ranked]
 
@@ -168,7 +170,7 @@ class Collection(OpenedCollection):
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
         by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         with self._database.reading() as connection:
-            return lexical.telling_terms(connection, query, by)
+            return self._term_counts.telling(connection, query, by)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""

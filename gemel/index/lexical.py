@@ -16,6 +16,7 @@ from gemel.index.filters import Filter
 # well.
 MAX_MATCHES, MAX_SHARE = 2_000, 0.01
 _MAX_TERMS = 200
+_MAX_KNOWN = 50_000
 _WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
 
 
@@ -69,16 +70,31 @@ def rarest(counted: Iterable[tuple[int, str]], n_records: int) -> list[tuple[int
     return kept
 
 
-def telling_terms(connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
-    """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
-    n_records = connection.execute("select next_number from state").fetchone()[0]  # or a few less
-    most = most_matches(n_records)
-    table = table_of(tokenizer)
-    # Counted no further than it matters: the table of terms would count every "the".
-    count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
-    terms = terms_of(query, tokenizer)
-    counted = [(connection.execute(count, (f'"{term}"',)).fetchone()[0], term) for term in terms]
-    return [term for _, term in rarest(counted, n_records)]
+class TermCounts:
+    """In how many records terms are found, as of the last commit: the common ones are in every query."""
+
+    def __init__(self) -> None:
+        # One pair, so that no thread ever counts for another commit than it sees.
+        self._counted: tuple[int, dict[tuple[str, str], int]] = (-1, {})
+
+    def telling(self, connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
+        """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
+        change, n_records = connection.execute("select change, next_number from state").fetchone()
+        as_of, known = self._counted
+        if as_of != change or len(known) > _MAX_KNOWN:
+            known = {}
+            self._counted = change, known
+        most = most_matches(n_records)  # of numbers given so far: there may be a few records less
+        table = table_of(tokenizer)
+        # Counted no further than it matters: the table of terms would count every "the".
+        count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
+        counted: list[tuple[int, str]] = []
+        for term in terms_of(query, tokenizer):
+            n_found = known.get((tokenizer, term))
+            if n_found is None:
+                n_found = known[tokenizer, term] = connection.execute(count, (f'"{term}"',)).fetchone()[0]
+            counted.append((n_found, term))
+        return [term for _, term in rarest(counted, n_records)]
 
 
 def _without_accents(word: str) -> str:
@@ -104,11 +120,10 @@ def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numb
 
 
 def ranked(
-    connection: sqlite3.Connection, query: str, tokenizer: str, k: int, filter_: Filter | None
+    connection: sqlite3.Connection, terms: Sequence[str], tokenizer: str, k: int, filter_: Filter | None
 ) -> list[tuple[int, float]]:
     """The numbers of the k best records and their BM25, larger is better; equal ones by lower number."""
     table = table_of(tokenizer)
-    terms = telling_terms(connection, query, tokenizer)
     if not terms:
         return []
     asked = " OR ".join(f'"{term}"' for term in terms)

@@ -25,6 +25,7 @@ from gemel.serve.calls import Call, Serving
 from gemel.serve.door import Door
 from gemel.serve.gate import Gate
 from gemel.serve.openapi import document
+from gemel.serve.overload import Overload
 from gemel.serve.page import page_routes
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
@@ -56,7 +57,12 @@ def make_app(serving: Serving) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
     app.router.redirect_slashes = False
-    return Gate(app, serving, {route.path: route.dialect for route in ROUTES})
+    return Gate(app, serving, overload_of(serving))
+
+
+def overload_of(serving: Serving) -> Overload:
+    """What requests beyond the limit are told."""
+    return Overload(serving, {route.path: route.dialect for route in ROUTES})
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -15,36 +14,29 @@ from gemel.serve.answers import Answer, json_bytes
 from gemel.serve.calls import Serving
 from gemel.serve.door import send_answer
 from gemel.serve.logs import log
-from gemel.serve.refusals import Dialect, Refusal
+from gemel.serve.overload import SECURITY_HEADERS, Overload
+from gemel.serve.refusals import Refusal
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ALLOWED_HEADERS = "authorization, content-type, x-request-id, x-timeout-seconds"
-SECURITY_HEADERS: Mapping[str, str] = {
-    "x-content-type-options": "nosniff",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
 
 
 class Gate:
     """Checks Host and Origin, answers preflights, adds headers and writes the log."""
 
-    def __init__(self, app: ASGIApp, serving: Serving, dialects: Mapping[str, Dialect]) -> None:
+    def __init__(self, app: ASGIApp, serving: Serving, overload: Overload) -> None:
         self._app = app
         self._serving = serving
-        self._dialects = dialects
+        self._overload = overload
         self._hosts = serving.settings.host_names
         self._origins = frozenset(serving.settings.cors_origins)
-        self._limit = serving.limits.max_concurrent_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "POST" and self._serving.n_requests >= self._limit:
-            await send_answer(send, self._too_many(scope["path"]))
+        if scope["method"] == "POST" and self._overload.is_here(self._serving.n_requests):
+            await send_answer(send, self._overload.answer(scope["path"]))
             return
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
@@ -71,18 +63,6 @@ class Gate:
                 await self._app(scope, receive, send_labelled)
         seconds = round(time.monotonic() - began, 6)
         log("request", method=scope["method"], **{"route": None, "status": None, **entry}, seconds=seconds)
-
-    def _too_many(self, path: str) -> Answer:
-        """The quickest of all answers, without a line in the log: saying no must cost less than it saves."""
-        dialect = self._dialects.get(path, "openai")
-        refusal = Refusal(
-            "overloaded",
-            f"{self._limit} requests are being answered already (max_concurrent_requests={self._limit}); "
-            "try again later",
-        )
-        self._serving.metrics.request_failure.add(err="overloaded")
-        headers = {**SECURITY_HEADERS, "Retry-After": str(self._serving.retry_after_seconds)}
-        return Answer(json_bytes(refusal.body(dialect)), refusal.status(dialect), headers=headers)
 
     def _check_origin(self, headers: Headers, origin: str | None) -> None:
         """Refuse what a foreign page makes a browser send: by a rebound name, or from another origin."""

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gemel.serve.answers import json_bytes
 from gemel.serve.logs import log
+from gemel.serve.overload import Overload
 from gemel.serve.refusals import Refusal
 
 SECOND_LOOK_SECONDS = 0.05
@@ -22,6 +23,8 @@ class PatientProtocol(HttpToolsProtocol):
     """
 
     timeout_seconds: ClassVar[float] = 20.0
+    overload: ClassVar[Overload | None] = None
+    _is_turned_away = False
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -36,18 +39,52 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is here: its body must follow."""
+        self._is_turned_away = self._is_one_too_many()
+        if self._is_turned_away:
+            self._wait_for(self.transport.close)
+            return
         self._wait_for(self._refuse)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body, which nobody reads if the request is turned away."""
+        if not self._is_turned_away:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is here."""
         self._stop_waiting()
-        super().on_message_complete()
+        if self._is_turned_away:
+            self._turn_away()
+        else:
+            super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def _is_one_too_many(self) -> bool:
+        """Whether the request can be told to come again without anybody having looked at it.
+
+        Where that needs more than one answer, or one that comes after another, the application says so.
+        """
+        is_plain = self.parser.should_keep_alive() and not self.expect_100_continue
+        is_first = self.cycle is None or self.cycle.response_complete
+        return (
+            self.overload is not None
+            and self.overload.is_here(len(self.tasks))
+            and is_plain
+            and is_first
+            and self.parser.get_method() == b"POST"
+        )
+
+    def _turn_away(self) -> None:
+        assert self.overload is not None
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        self._unset_keepalive_if_required()
+        self.transport.write(self.overload.message(path))
+        self.on_response_complete()
 
     def _wait_for(self, give_up: Callable[[], None]) -> None:
         # In two steps: a loop that lags runs its timers before it reads what has come meanwhile.

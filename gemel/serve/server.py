@@ -16,9 +16,10 @@ from types import FrameType
 import uvicorn
 
 from gemel.errors import GemelError, InvalidInput, UnknownWordsWarning
-from gemel.serve.app import make_app
+from gemel.serve.app import make_app, overload_of
 from gemel.serve.calls import Serving
 from gemel.serve.demo import add_demo
+from gemel.serve.doorman import Doorman
 from gemel.serve.keys import Keys
 from gemel.serve.library import Library
 from gemel.serve.logs import log, set_up
@@ -46,12 +47,20 @@ class GracefulServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Begin to listen, and to heed SIGHUP."""
-        await super().startup(sockets)
+        if type(asyncio.get_running_loop()).__module__.startswith("uvloop") and sockets:
+            await super().startup([])
+            self.servers = [Doorman(each, self._protocol, BACKLOG) for each in sockets]
+        else:
+            await super().startup(sockets)
         if hasattr(signal, "SIGHUP") and self.started:
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
         log("ready", host=self.config.host, port=self.port, model=self._serving.shelf.current.name)
         if self.started:
             self._on_ready(self.port)
+
+    def _protocol(self) -> asyncio.Protocol:
+        state, kept = self.server_state, self.lifespan.state
+        return PatientProtocol(config=self.config, server_state=state, app_state=kept)
 
     @property
     def port(self) -> int:
@@ -157,6 +166,7 @@ def _bound_socket(settings: ServeSettings) -> socket:
 
 def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
     PatientProtocol.timeout_seconds = settings.limits.body_timeout_seconds
+    PatientProtocol.overload = overload_of(serving)
     return uvicorn.Config(
         make_app(serving),
         host=settings.host,

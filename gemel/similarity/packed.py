@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gemel import _native
 from gemel.contracts import Hits, Vectors
 from gemel.errors import InvalidInput
+from gemel.similarity.axes import telling_axes
 from gemel.similarity.checks import LONGEST, as_rows, check_dimensions, refuse_row
 
 MEASURES = ("cosine", "dot")
@@ -88,6 +89,7 @@ class PackedRows:
         self, others: PackedRows, at_least: float, on_progress: OnProgress | None = None
     ) -> Iterator[Columns]:
         """First, second and score of all pairs that score enough, by index, some rows at a time."""
+        self._look_along(others, at_least)
         begin, most = 0, max(_PAIRS_AT_ONCE, len(others))
         n_rows = wanted = others._rows_at_once()
         while begin < len(self):
@@ -104,6 +106,7 @@ class PackedRows:
     def _best(
         self, others: PackedRows, limit: int, at_least: float, on_progress: OnProgress | None
     ) -> Columns:
+        self._look_along(others, at_least, limit)
         best = _native.BestPairs(limit, at_least)
         step = others._rows_at_once()
         for begin in range(0, len(self), step):
@@ -123,6 +126,13 @@ class PackedRows:
         # Within one set the sample meets every pair twice, and each of its rows itself.
         expected = limit / stride * (2 if others is self else 1) + (len(sample) if others is self else 0)
         return float(sample._best(others, int(1.3 * expected), -np.inf, None)[2][-1])
+
+    def _look_along(self, others: PackedRows, floor: float, n_wanted: int | None = None) -> None:
+        """Let both sides rule out what cannot reach the floor by a few axes, if there are any that tell."""
+        is_cosine = self.measure == "cosine"
+        axes = telling_axes(self.rows, others.rows, floor, n_wanted=n_wanted, is_cosine=is_cosine)
+        for side in (self, others):
+            side._native.look_along(axes)
 
     def _rows_at_once(self) -> int:
         return int(np.clip(_PRODUCTS_AT_ONCE / max(1, self.rows.size), 512, 65_536))

@@ -189,6 +189,19 @@ def test_words_that_stand_everywhere_give_way_to_rarer_ones(
     assert len(collection.lexical("the", k=60)) == 51
 
 
+def test_words_are_counted_anew_when_texts_have_come_or_gone(
+    collection: Store, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "MAX_MATCHES", 10)
+    collection.add(["a cat runs", "a dog runs"], [100, 101])
+    assert set(collection.terms("dog cat")) == {"dog", "cat"}
+    many = [f"dog number {n}" for n in range(20)]
+    collection.add(many, range(20))
+    assert place.kind == "milvus" or collection.terms("dog cat") == ["cat"]
+    collection.remove(range(20))
+    assert set(collection.terms("dog cat")) == {"dog", "cat"}
+
+
 def test_korean_is_found_before_its_particles(collection: Store) -> None:
     collection.add(["나는 학교에 갔다", "우리 집은 작다", "고양이가 잔다"], range(3))
     assert ids_of(collection.lexical("학교", tokenizer="trigram")) == [0]
