@@ -35,7 +35,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "POST" and self._overload.is_here(self._serving.n_requests):
+        if scope["method"] == "POST" and self._overload.is_here:
             await send_answer(send, self._overload.answer(scope["path"]))
             return
         headers = Headers(scope=scope)

@@ -27,9 +27,10 @@ class Overload:
         self._limit = serving.limits.max_concurrent_requests
         self._messages: dict[tuple[Dialect, int], bytes] = {}
 
-    def is_here(self, n_requests: int) -> bool:
-        """Whether so many requests are as many as may be answered at once."""
-        return n_requests >= self._limit
+    @property
+    def is_here(self) -> bool:
+        """Whether as many requests are being answered as may be at once."""
+        return self._serving.n_requests >= self._limit
 
     def answer(self, path: str) -> Answer:
         """What a request to this path is told."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gemel.serve.answers import json_bytes
 from gemel.serve.logs import log
@@ -70,10 +70,11 @@ class PatientProtocol(HttpToolsProtocol):
         Where that needs more than one answer, or one that comes after another, the application says so.
         """
         is_plain = self.parser.should_keep_alive() and not self.expect_100_continue
-        is_first = self.cycle is None or self.cycle.response_complete
+        before: RequestResponseCycle | None = self.cycle
+        is_first = before is None or before.response_complete
         return (
             self.overload is not None
-            and self.overload.is_here(len(self.tasks))
+            and self.overload.is_here
             and is_plain
             and is_first
             and self.parser.get_method() == b"POST"

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOL_SOCKET, socket
 from types import FrameType
+from typing import cast
 
 import uvicorn
 
@@ -49,7 +50,10 @@ class GracefulServer(uvicorn.Server):
         """Begin to listen, and to heed SIGHUP."""
         if type(asyncio.get_running_loop()).__module__.startswith("uvloop") and sockets:
             await super().startup([])
-            self.servers = [Doorman(each, self._protocol, BACKLOG) for each in sockets]
+            doormen = [Doorman(each, self._protocol, BACKLOG) for each in sockets]
+            self.servers = cast(
+                "list[asyncio.Server]", doormen
+            )  # of which uvicorn needs no more than they have
         else:
             await super().startup(sockets)
         if hasattr(signal, "SIGHUP") and self.started:

@@ -73,5 +73,5 @@ def _sample(rows: Vectors, n: int, *, offset: int = 0, is_cosine: bool) -> Vecto
     sampled = np.asarray(rows[offset :: max(1, len(rows) // n)], dtype=np.float32)
     lengths = np.sqrt(np.einsum("ij,ij->i", sampled, sampled, dtype=np.float64))
     is_usual = (lengths > 1e-12) & (lengths < 1e12)
-    kept = sampled[is_usual]
+    kept: Vectors = sampled[is_usual]
     return (kept / lengths[is_usual, None]).astype(np.float32) if is_cosine else kept
