@@ -1,9 +1,11 @@
 // The engine without Python, to be run under sanitizers: every kernel, precision and number of threads must give
 // the same bits for a text however it is batched, and odd input must give errors. Prints what it did; exits 1 on a
 // difference.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <stdexcept>
 
@@ -129,7 +131,14 @@ void check_boundary(const Weights& weights) {
     std::printf("3,000 odd inputs: %d refused\n", n_refused);
 }
 
-// The same best pairs and hits from every kernel, however many threads and with or without kept blocks.
+// The directions of the first numbers of a row.
+std::shared_ptr<const Axes> first_axes(int dim, int n_axes) {
+    std::vector<float> directions(size_t(n_axes) * size_t(dim), 0.0f);
+    for (int axis = 0; axis < n_axes; ++axis) directions[size_t(axis * dim + axis)] = 1.0f;
+    return std::make_shared<const Axes>(directions.data(), n_axes, dim);
+}
+
+// The same best pairs and hits from every kernel, however many threads, with or without kept blocks and axes.
 int check_pairs() {
     constexpr int64_t n = 8300, n_compared = 200;  // more than a block; the rows of its edge are compared, too
     constexpr int dim = 13, k = 3;
@@ -154,6 +163,12 @@ int check_pairs() {
                     first_ids = ids;
                 }
                 n_differences += ids != first_ids;
+                std::vector<Pair> again;
+                packed.look_along(first_axes(dim, 5));
+                packed.above(packed, 0, n_compared, found[99].score, 1 << 20, again);
+                n_differences += again.size() != above.size();
+                for (size_t i = 0; i < std::min(again.size(), above.size()); ++i)
+                    n_differences += again[i].first != above[i].first || again[i].second != above[i].second;
                 for (size_t i = 0; i < first.size(); ++i)
                     n_differences += found[i].first != first[i].first || found[i].second != first[i].second || found[i].score != first[i].score;
             }
