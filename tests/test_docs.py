@@ -16,8 +16,12 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def guide(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def code_blocks(language: str, text: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 @pytest.mark.usefixtures("default_weights")
@@ -69,3 +73,56 @@ def test_the_tree_of_the_readme_names_what_is_there() -> None:
         if path.suffix == ".py" or (path.is_dir() and not path.name.startswith("__"))
     }
     assert there - {"version.py", "progress.py", "table.py", "drawing.py"} == named
+
+
+@pytest.mark.usefixtures("default_weights")
+def test_the_python_of_the_guide_to_search_runs(tmp_path: Path) -> None:
+    (code,) = code_blocks("python", guide("searching"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    first, *_, last = done.stdout.splitlines()
+    assert "The battery lasts two days." in first
+    assert last == "2 exact"
+
+
+def test_every_route_is_in_the_guide_to_serving_and_no_other() -> None:
+    from gemel.serve.app import ROUTES
+
+    told = set(re.findall(r"`((?:GET|POST|DELETE) /[^`]*)`", guide("serving")))
+    assert told == {f"{route.method} {route.path}" for route in ROUTES}
+
+
+def test_the_limits_in_the_guide_to_serving_are_the_servers() -> None:
+    from gemel.serve.settings import Limits
+
+    limits = vars(Limits())
+    told = re.findall(r"^\| `--([a-z-]+)`[^|]*\| ([\d,]+)", guide("serving"), re.MULTILINE)
+    assert len(told) == len(limits) - 1  # of all bodies together only the server's author thinks
+    for flag, value in told:
+        assert limits[flag.replace("-", "_")] == float(value.replace(",", ""))
+
+
+def test_every_recipe_and_setting_is_in_the_guide_to_training() -> None:
+    from gemel.train import OBJECTIVES, TrainConfig
+
+    text = guide("training")
+    named = (
+        {path.stem for path in (ROOT / "recipes").glob("*.toml")} | set(vars(TrainConfig())) | set(OBJECTIVES)
+    )
+    assert {name for name in named if f"`{name}`" not in text} == set()
+
+
+@pytest.mark.parametrize("path", sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")]))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text(encoding="utf-8")):
+        file, anchor = target
+        if file.startswith("http"):
+            continue
+        found = path if not file else path.parent / file
+        assert found.exists(), f"{path.name} links to {file}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{path.name} links to #{anchor} of {found.name}"
