@@ -1,5 +1,7 @@
 #include "axes.hpp"
 
+#include "coarse.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -44,8 +46,8 @@ const float* Axes::project(const Kernels& kernels, const float* rows, int n_rows
 }
 
 double Axes::beside(double square, double along) const {
-    const double of_square = double(linear.n_inputs / 64 + 16) / (1 << 23);  // a sum in strands, in float32
-    return std::sqrt(std::max(0.0, square - along) + (2.1 * rounding + 1.1 * skew + of_square) * square);
+    const double off = (2.1 + rounding) * rounding + 1.1 * skew + score_rounding(linear.n_inputs);
+    return std::sqrt(std::max(0.0, square - along) + off * square);
 }
 
 }  // namespace gemel

@@ -25,7 +25,7 @@ class Axes {
     // No row whose square is `square`, and that along the axes `along`, is longer beside them.
     double beside(double square, double along) const;
     // How far the product along the axes and that beside them may be from the product of two rows of length one.
-    double missed() const { return 2.1 * rounding + 3.2 * skew; }
+    double missed() const { return (2.1 + rounding) * rounding + 3.2 * skew; }
 
   private:
     Store store;

@@ -64,14 +64,13 @@ void CoarseRows::put(int64_t row, const int8_t* from, const Coarse& coarse) {
     reach[at] = coarse.length + coarse.rest;
 }
 
-void CoarseRows::lower(int64_t first, int n, const ColumnBounds& columns, double off, const double* lengths, double more,
-                       float* floors) const {
-    const double longest = columns.longest, beside = columns.rest + off;
+void CoarseRows::lower(int64_t first, int n, const ColumnBounds& columns, const double* lengths, double more, float* floors) const {
+    const double longest = columns.longest;
     const double steps = columns.step * (double(depth) * 255.0 * 127.0) * rounding;
     for (int r = 0; r < n; ++r) {
         const auto at = size_t(first + r);
         const auto floor = double(floors[r]);
-        const double missed = rest[at] * longest + reach[at] * beside + step[at] * steps + lengths[at] * more;
+        const double missed = rest[at] * longest + reach[at] * columns.rest + step[at] * steps + lengths[at] * more;
         const double needed = (floor - std::fabs(floor) * rounding - underflow - missed) * inverse[at];
         const auto nearest = float(needed < -most_float ? -most_float : needed < most_float ? needed : most_float);
         floors[r] = nearest - std::fabs(nearest) * 1.2e-7f - float(underflow);  // to float32, downwards

@@ -41,9 +41,9 @@ struct CoarseRows {
     void put(int64_t row, const int8_t* bytes, const Coarse&);
     RaisedRows rows(int64_t first, int n) const { return {bytes.data() + first * depth, depth, n}; }
     // For the rows from the first on what a product of bytes with any column must reach, in steps of the row, for the
-    // product of the rows to reach the floor. `off` is what may be added to a column's rest, `more` what else a product
-    // with a row of length one may have; `lengths` are those of all rows.
-    void lower(int64_t first, int n, const ColumnBounds&, double off, const double* lengths, double more, float* floors) const;
+    // product of the rows to reach the floor. `more` is what else a product with a row of length one may have;
+    // `lengths` are those of all rows.
+    void lower(int64_t first, int n, const ColumnBounds&, const double* lengths, double more, float* floors) const;
 };
 
 // What rounding may add to a score, which is at most the product of the lengths: as often as a strand has terms.

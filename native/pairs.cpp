@@ -17,6 +17,9 @@ constexpr float no_floor = -std::numeric_limits<float>::infinity();
 
 int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
+// Whether float32 can hold what is computed of a row along axes.
+bool can_be_projected(const Square& own) { return own.is_usual || own.value == 0.0; }
+
 float upwards(double x) { return float(x * (1.0 + 2e-7)); }
 
 // A number that grows where the score falls, for scores that are no NaN.
@@ -105,8 +108,8 @@ struct PackedRows::Asked {
     const Square* squares = nullptr;
     int64_t n = 0;
     CoarseRows whole, along;
-    std::vector<double> lengths;
     std::vector<float> beside;  // in steps of the row along the axes
+    bool is_fit = true;         // for being projected
 };
 
 // Rows along the axes as bytes.
@@ -132,10 +135,10 @@ struct PackedRows::Projected {
         const double whole = divisor > 0.0 ? square.value / (divisor * divisor) : 0.0;
         const double along = divisor > 0.0 ? owner.kernels.sieve.long_dot(own, own, axes->size()) / (divisor * divisor) : 0.0;
         beside = axes->beside(whole, along);
-        constexpr double least = 1e-12;  // of what is beside; steps that are smaller would be too many to count
+        constexpr double least = 1e-12;  // of the length: in smaller steps what is beside would be too many to count
         if (double(coarse.step) > least * std::sqrt(whole)) return;
         std::fill(bytes.begin(), bytes.end(), int8_t(0));
-        coarse = {whole > 0.0 ? float(std::sqrt(whole)) : 1.0f, coarse.length, coarse.length};
+        coarse = {0.0f, coarse.length, coarse.length};
     }
 };
 
@@ -162,13 +165,12 @@ PackedRows::~PackedRows() = default;
 
 void PackedRows::look_along(std::shared_ptr<const Axes> chosen) {
     const std::lock_guard<std::mutex> guard(one_at_a_time);
-    const auto is_fit = [](const Square& own) { return own.is_usual || own.value == 0.0; };
-    if (chosen && !std::all_of(squares.begin(), squares.end(), is_fit)) chosen = nullptr;
+    if (chosen && !std::all_of(squares.begin(), squares.end(), can_be_projected)) chosen = nullptr;
     if (chosen == axes) return;
     axes = std::move(chosen);
     for (std::unique_ptr<Block>& block : kept) block = nullptr;
     passing = nullptr;
-    n_kept_blocks = size_t(most_bytes / (block_rows * (depth + (axes ? axes->size() : 0))));
+    n_kept_blocks = size_t(most_bytes / (block_rows * (depth + (axes ? rounded_up(axes->size(), 4) : 0))));
 }
 
 int64_t PackedRows::first_beyond(double square) const {
@@ -253,7 +255,7 @@ PackedRows::Asked PackedRows::asked(const float* rows, const Square* row_squares
     made.squares = row_squares;
     made.n = n;
     made.whole.reset(n, depth);
-    made.lengths.resize(size_t(n));
+    made.is_fit = std::all_of(row_squares, row_squares + n, can_be_projected);
     if (axes) {
         made.along.reset(n, rounded_up(axes->size(), 4));
         made.beside.resize(size_t(n));
@@ -269,9 +271,10 @@ PackedRows::Asked PackedRows::asked(const float* rows, const Square* row_squares
                 const double divisor = divisor_of(row_squares[r]);
                 const Coarse coarse = kernels.sieve.coarsen(rows + r * n_columns, n_columns, divisor, bytes.data());
                 made.whole.put(r, bytes.data(), coarse);
-                made.lengths[size_t(r)] = coarse.length + coarse.rest;
                 if (!axes) continue;
                 projected.take(int(r - begin), row_squares[r], divisor);
+                // Of bytes that are all zero any step is right, but what is beside has to be counted in some.
+                if (projected.coarse.step == 0.0f) projected.coarse.step = coarse.length > 0.0 ? float(coarse.length) : 1.0f;
                 made.along.put(r, projected.bytes.data(), projected.coarse);
                 made.beside[size_t(r)] = upwards(projected.beside * made.along.inverse[size_t(r)]);
             }
@@ -391,7 +394,7 @@ class PackedRows::Scan {
         std::vector<float> floors(static_cast<size_t>(n)), along_floors;
         std::vector<uint64_t> found(static_cast<size_t>(n));
         std::vector<uint8_t> is_open(size_t(groups_of(n, tile_rows)));
-        bool looks_along = right.axes && right.axes == owner.axes;
+        bool looks_along = asked.is_fit && right.axes && right.axes == owner.axes;
         if (looks_along) along_floors = lowered_along(item, sink);
         const size_t before = sink.begin(member);
         for (int panel = item.panel; panel < item.panel_end; ++panel) {
@@ -433,8 +436,8 @@ class PackedRows::Scan {
   private:
     void lower(int64_t row, int n, int panel, float* floors) const {
         const ColumnBounds& columns = block.whole.bounds[size_t(panel)];
-        const double off = (columns.longest + columns.rest) * score_rounding(asked.whole.depth);
-        asked.whole.lower(row, n, columns, off, asked.lengths.data(), 0.0, floors);
+        const double more = (columns.longest + columns.rest) * score_rounding(asked.whole.depth);
+        asked.whole.lower(row, n, columns, asked.whole.reach.data(), more, floors);
     }
 
     // The floors along the axes, for all panels of the item at once: floors only rise, so that these never are too high.
@@ -445,8 +448,8 @@ class PackedRows::Scan {
         const double more = (whole.longest + whole.rest) * (right.axes->missed() + score_rounding(asked.whole.depth) + of_sum);
         std::vector<float> floors(size_t(item.row_end - item.row));
         for (size_t r = 0; r < floors.size(); ++r) floors[r] = sink.floor(item.row + int64_t(r));
-        asked.along.lower(item.row, int(floors.size()), block.along.bounds_of(item.panel, item.panel_end), 0.0,
-                          asked.lengths.data(), more, floors.data());
+        asked.along.lower(item.row, int(floors.size()), block.along.bounds_of(item.panel, item.panel_end),
+                          asked.whole.reach.data(), more, floors.data());
         return floors;
     }
 

@@ -77,7 +77,7 @@ class PackedRows {
     // The first row whose squared length is not at most this, or -1.
     int64_t first_beyond(double square) const;
     // From now on most pairs are ruled out by what rows are along these axes, if both sides look along the same ones;
-    // or along none. Rows that are too long or too short for that are compared as before.
+    // or along none. With rows that are too long or too short for that, all are compared as before.
     void look_along(std::shared_ptr<const Axes>);
     // Each pair left[first[i]], right[second[i]], scored exactly.
     void score(const PackedRows& right, const int64_t* first, const int64_t* second, int64_t n, float* scores) const;

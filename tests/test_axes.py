@@ -110,6 +110,31 @@ def test_rows_whose_squares_float32_cannot_hold_are_compared_without_axes(size: 
     assert_same(above(looking, looking, 200, 0.7), above(plain, plain, 200, 0.7))
 
 
+def test_queries_that_float32_cannot_square_are_compared_without_axes() -> None:
+    rows = np.full((8_300, 64), -1, np.float32)
+    rows[0, :32] = 1
+    rows[4_100] = 1
+    looking = packed(rows, "cosine")
+    looking.look_along(_native.Axes(np.full((1, 64), 1 / 8, np.float32)))
+    for size in (1.4e-45, 1e-42, 1e-30, 1.0):
+        ids, scores = np.empty((1, 1), np.int64), np.empty((1, 1), np.float32)
+        looking.search(np.full((1, 64), size, np.float32), None, -1, ids, scores)
+        assert (ids.item(), scores.item()) == (4_100, 1.0)
+
+
+def test_rows_of_many_numbers_are_compared_without_looking_for_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(axes, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(axes, "principal_axes", lambda rows: pytest.fail("that would take minutes"))
+    wide = np.ones((50, 20_000), np.float32)
+    assert axes.telling_axes(wide, wide, 0.9, is_cosine=True) is None
+
+
+def test_rows_of_zeros_have_no_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(axes, "LEAST_PRODUCTS", 0)
+    zeros = np.zeros((40_000, 128), np.float32)
+    assert axes.telling_axes(zeros, zeros, 0.9, is_cosine=True) is None
+
+
 def test_axes_that_are_none_are_refused() -> None:
     for bad in (np.ones((2, 8)), np.eye(8)[:2] * 1.01, np.eye(8)[[0, 0]], np.full((1, 8), np.nan)):
         with pytest.raises(ValueError, match="right angles"):
@@ -137,6 +162,7 @@ def test_searches_that_are_large_enough_look_along_axes(
         return chosen[-1]
 
     monkeypatch.setattr(axes, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(axes, "LEAST_SHARE", 0)
     monkeypatch.setattr("gemel.similarity.packed.telling_axes", noted)
     for found, wanted in zip(pairs_above(rows, floor, measure=measure), plain[0], strict=True):
         assert_same((found.first, found.second, found.scores), (wanted.first, wanted.second, wanted.scores))

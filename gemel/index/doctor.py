@@ -143,6 +143,7 @@ class Doctor:
             if repair:
                 with self._database.writing() as connection:
                     connection.execute(f"insert into {table}({table}) values ('rebuild')")
+                    connection.execute("update state set change = change + 1")  # words are found anew
             self._find(f"the full text by {tokenizer} does not fit the records", is_repaired=repair)
 
     # Records and their vectors ------------------------------------------------------------------------------

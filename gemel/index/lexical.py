@@ -16,7 +16,7 @@ from gemel.index.filters import Filter
 # well.
 MAX_MATCHES, MAX_SHARE = 2_000, 0.01
 _MAX_TERMS = 200
-_MAX_KNOWN = 50_000
+_MAX_KNOWN, _LONGEST_KNOWN = 50_000, 64  # terms, and letters of one
 _WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
 
 
@@ -92,7 +92,9 @@ class TermCounts:
         for term in terms_of(query, tokenizer):
             n_found = known.get((tokenizer, term))
             if n_found is None:
-                n_found = known[tokenizer, term] = connection.execute(count, (f'"{term}"',)).fetchone()[0]
+                n_found = connection.execute(count, (f'"{term}"',)).fetchone()[0]
+                if len(term) <= _LONGEST_KNOWN:
+                    known[tokenizer, term] = n_found
             counted.append((n_found, term))
         return [term for _, term in rarest(counted, n_records)]
 

@@ -9,7 +9,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp
 
 from gemel.serve import (
     collection_routes,
@@ -43,7 +42,7 @@ ROUTES: tuple[Route, ...] = (
 )
 
 
-def make_app(serving: Serving) -> ASGIApp:
+def make_app(serving: Serving) -> Gate:
     """The ASGI application of a server."""
     described = plain(document(ROUTES, needs_key=len(serving.keys) > 0))
 
@@ -57,12 +56,7 @@ def make_app(serving: Serving) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _refuse})
     app.router.redirect_slashes = False
-    return Gate(app, serving, overload_of(serving))
-
-
-def overload_of(serving: Serving) -> Overload:
-    """What requests beyond the limit are told."""
-    return Overload(serving, {route.path: route.dialect for route in ROUTES})
+    return Gate(app, serving, Overload(serving, {route.path: route.dialect for route in ROUTES}))
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -33,8 +33,10 @@ class Doorman:
         self._watch()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Let those in who have come already, and then nobody."""
         if self._is_open:
+            while self._let_in():
+                pass
             self._is_open = False
             self._loop.remove_reader(self.sockets[0])
             self.sockets[0].close()
@@ -47,20 +49,24 @@ class Doorman:
         if self._is_open:
             self._loop.add_reader(self.sockets[0], self._let_in)
 
-    def _let_in(self) -> None:
+    def _let_in(self) -> bool:
+        """Some of those who wait; whether there may be more."""
         for _ in range(AT_ONCE):
             try:
                 accepted, _ = self.sockets[0].accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
+            except ConnectionAbortedError:
+                continue
+            except BlockingIOError:
+                return False
             except OSError as error:  # too many open files, or no memory: the next ones wait a little
                 log("nobody can be let in", level=logging.ERROR, message=str(error))
                 self._loop.remove_reader(self.sockets[0])
                 self._loop.call_later(PAUSE_SECONDS, self._watch)
-                return
+                return False
             accepted.setblocking(False)
             greeting = self._loop.create_task(
                 self._loop.connect_accepted_socket(self._make_protocol, accepted)
             )
             self._greeted.add(greeting)
             greeting.add_done_callback(self._greeted.discard)
+        return True

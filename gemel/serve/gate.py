@@ -27,7 +27,7 @@ class Gate:
     def __init__(self, app: ASGIApp, serving: Serving, overload: Overload) -> None:
         self._app = app
         self._serving = serving
-        self._overload = overload
+        self.overload = overload
         self._hosts = serving.settings.host_names
         self._origins = frozenset(serving.settings.cors_origins)
 
@@ -35,10 +35,11 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "POST" and self._overload.is_here:
-            await send_answer(send, self._overload.answer(scope["path"]))
-            return
         headers = Headers(scope=scope)
+        is_one_too_many = scope["method"] == "POST" and self.overload.is_here
+        if is_one_too_many and "origin" not in headers and self.overload.can_be_short:
+            await send_answer(send, self.overload.answer(scope["path"]))
+            return
         given = headers.get("x-request-id", "")
         entry = scope["gemel"] = {"id": given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex}
         origin = headers.get("origin")
@@ -57,7 +58,9 @@ class Gate:
                 send_labelled, Answer(json_bytes(refusal.body("openai")), refusal.status("openai"))
             )
         else:
-            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            if is_one_too_many:
+                await send_answer(send_labelled, self.overload.answer(scope["path"]))
+            elif scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 await send_answer(send_labelled, Answer(b"", 204))
             else:
                 await self._app(scope, receive, send_labelled)

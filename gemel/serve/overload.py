@@ -32,6 +32,11 @@ class Overload:
         """Whether as many requests are being answered as may be at once."""
         return self._serving.n_requests >= self._limit
 
+    @property
+    def can_be_short(self) -> bool:
+        """Whether the message is enough; while the server stops, connections are told so as well."""
+        return not self._serving.is_draining
+
     def answer(self, path: str) -> Answer:
         """What a request to this path is told."""
         self._serving.metrics.request_failure.add(err="overloaded")

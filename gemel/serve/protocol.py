@@ -41,7 +41,7 @@ class PatientProtocol(HttpToolsProtocol):
         """The head is here: its body must follow."""
         self._is_turned_away = self._is_one_too_many()
         if self._is_turned_away:
-            self._wait_for(self.transport.close)
+            self._wait_for(self._turn_away_and_close)
             return
         self._wait_for(self._refuse)
         super().on_headers_complete()
@@ -69,23 +69,30 @@ class PatientProtocol(HttpToolsProtocol):
 
         Where that needs more than one answer, or one that comes after another, the application says so.
         """
-        is_plain = self.parser.should_keep_alive() and not self.expect_100_continue
+        is_plain = self.parser.get_http_version() == "1.1" and self.parser.should_keep_alive()
+        has_origin = any(name == b"origin" for name, _ in self.headers)  # the answer has to name it
         before: RequestResponseCycle | None = self.cycle
         is_first = before is None or before.response_complete
         return (
             self.overload is not None
             and self.overload.is_here
+            and self.overload.can_be_short
             and is_plain
             and is_first
+            and not has_origin
+            and not self.expect_100_continue
+            and not self.flow.write_paused  # the client does not read what it is told
             and self.parser.get_method() == b"POST"
         )
 
     def _turn_away(self) -> None:
         assert self.overload is not None
-        path = self.url.partition(b"?")[0].decode("latin-1")
-        self._unset_keepalive_if_required()
-        self.transport.write(self.overload.message(path))
+        self.transport.write(self.overload.message(self.url.partition(b"?")[0].decode("latin-1")))
         self.on_response_complete()
+
+    def _turn_away_and_close(self) -> None:
+        self._turn_away()
+        self.transport.close()
 
     def _wait_for(self, give_up: Callable[[], None]) -> None:
         # In two steps: a loop that lags runs its timers before it reads what has come meanwhile.

@@ -17,7 +17,7 @@ from typing import cast
 import uvicorn
 
 from gemel.errors import GemelError, InvalidInput, UnknownWordsWarning
-from gemel.serve.app import make_app, overload_of
+from gemel.serve.app import make_app
 from gemel.serve.calls import Serving
 from gemel.serve.demo import add_demo
 from gemel.serve.doorman import Doorman
@@ -105,6 +105,8 @@ class GracefulServer(uvicorn.Server):
         await asyncio.sleep(ACCEPT_SECONDS)
         for server in self.servers:
             server.close()
+            if isinstance(server, Doorman):
+                await server.wait_closed()
 
     def _reload(self) -> None:
         if self._reloading is None or self._reloading.done():
@@ -170,9 +172,10 @@ def _bound_socket(settings: ServeSettings) -> socket:
 
 def _config(settings: ServeSettings, serving: Serving) -> uvicorn.Config:
     PatientProtocol.timeout_seconds = settings.limits.body_timeout_seconds
-    PatientProtocol.overload = overload_of(serving)
+    app = make_app(serving)
+    PatientProtocol.overload = app.overload
     return uvicorn.Config(
-        make_app(serving),
+        app,
         host=settings.host,
         port=settings.port,
         http=PatientProtocol,

@@ -12,7 +12,8 @@ import numpy as np
 from gemel import _native
 from gemel.contracts import Vectors
 
-LEAST_PRODUCTS = 6e11  # of numbers: for fewer, finding the axes takes longer than it saves
+# Of numbers, and for each of those that finding axes takes: for fewer, they cost more than they save.
+LEAST_PRODUCTS, LEAST_SHARE = 6e11, 1_000
 _FITTED_ROWS, _TRIED_ROWS = 8_192, 1_024
 _STEP = 32  # axes
 _TILE_PAIRS = 6 * 64  # are ruled out together, or not at all
@@ -30,12 +31,14 @@ def telling_axes(
     Where only so many of the best pairs are wanted, it may be lower than theirs, which is guessed.
     """
     dim, n_pairs = rows.shape[1], len(rows) * len(others)
-    if dim < 3 * _STEP or n_pairs * dim < LEAST_PRODUCTS:
+    if dim < 3 * _STEP or n_pairs * dim < max(LEAST_PRODUCTS, LEAST_SHARE * dim**3):
         return None
     directions = principal_axes(_sample(others, _FITTED_ROWS, is_cosine=is_cosine))
     left = _sample(rows, _TRIED_ROWS, is_cosine=is_cosine) @ directions.T
     right = _sample(others, _TRIED_ROWS, offset=1, is_cosine=is_cosine) @ directions.T
-    if n_wanted is not None and left.size and right.size:
+    if not left.size or not right.size:
+        return None
+    if n_wanted is not None:  # within one set each pair is met twice
         floor = max(floor, _likely_floor(left @ right.T, 2 * n_wanted / n_pairs))
     n_axes = cheapest(left, right, floor)
     return None if n_axes is None else _native.Axes(np.ascontiguousarray(directions[:n_axes]))

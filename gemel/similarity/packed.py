@@ -135,7 +135,9 @@ class PackedRows:
             side._native.look_along(axes)
 
     def _rows_at_once(self) -> int:
-        return int(np.clip(_PRODUCTS_AT_ONCE / max(1, self.rows.size), 512, 65_536))
+        # What is packed again for each of these calls should be worth it.
+        least = 512 if self.rows.size < _MOST_BYTES / 2 else 2_048
+        return int(np.clip(_PRODUCTS_AT_ONCE / max(1, self.rows.size), least, 65_536))
 
 
 def scores(

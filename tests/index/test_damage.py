@@ -187,6 +187,20 @@ def test_damaged_full_text_is_made_again(folder: Path, toy_encoder: ToyEncoder) 
         assert opened.lexical(TEXTS[3], k=1)[0].record.id == 3
 
 
+def test_words_that_the_full_text_had_lost_are_found_by_who_had_asked_before(
+    folder: Path, toy_encoder: ToyEncoder
+) -> None:
+    with sqlite3.connect(folder / FILE_NAME) as connection:
+        for number, text in connection.execute("select number, text from records").fetchall():
+            forget = "insert into text_by_word(text_by_word, rowid, text) values ('delete', ?, ?)"
+            connection.execute(forget, (number, text))
+    connection.close()
+    with Collection.open(folder, toy_encoder) as opened:
+        assert opened.lexical(TEXTS[3], k=1) == []
+        assert opened.doctor().findings[0].is_repaired
+        assert opened.lexical(TEXTS[3], k=1)[0].record.id == 3
+
+
 def test_a_damaged_index_of_the_table_is_made_again(folder: Path, toy_encoder: ToyEncoder) -> None:
     with sqlite3.connect(folder / FILE_NAME) as connection:
         connection.execute("pragma writable_schema = on")

@@ -101,6 +101,46 @@ def test_it_is_told_whatever_the_client_wants_of_the_connection(
     assert received.lower().count(b"content-length") == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [("HTTP/1.0", "Connection: keep-alive"), ("HTTP/1.1", "Origin: http://127.0.0.1:{port}")],
+    ids=["an old client", "a page"],
+)
+def test_who_needs_more_than_the_short_answer_is_told_by_the_application(
+    busy_server: RunningServer, first: str, more: str
+) -> None:
+    head = _head(len(BODY), more.format(port=busy_server.port)).replace(b"HTTP/1.1", first.encode())
+    head = head.replace(b"Host: localhost", f"Host: 127.0.0.1:{busy_server.port}".encode())
+    with (
+        held(busy_server),
+        socket.create_connection(("127.0.0.1", busy_server.port), timeout=10) as connection,
+    ):
+        connection.sendall(head + BODY)
+        received = connection.recv(65_536)
+        while b"Overloaded" not in received:
+            received += connection.recv(65_536)
+        assert b" 429 " in received
+        assert (b"connection: close" in received.lower()) == (first == "HTTP/1.0")
+        assert (b"x-request-id" in received.lower()) == ("Origin" in more)
+
+
+def test_who_is_turned_away_and_never_sends_the_body_is_told_so_all_the_same(tiny_models: TinyModels) -> None:
+    options = ("--max-concurrent-requests", "1", "--body-timeout-seconds", "1.5")
+    running = RunningServer("--model", str(tiny_models.encoder_folder), *options)
+    try:
+        with (
+            held(running),
+            socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection,
+        ):
+            connection.sendall(_head(len(BODY)) + BODY[:3])
+            received = b""
+            while chunk := connection.recv(65_536):
+                received += chunk
+        assert b" 429 " in received
+    finally:
+        running.stop()
+
+
 def test_requests_sent_one_behind_the_other_are_answered_in_order(busy_server: RunningServer) -> None:
     with socket.create_connection(("127.0.0.1", busy_server.port), timeout=10) as connection:
         connection.sendall(3 * (_head(len(BODY)) + BODY))
