@@ -102,21 +102,25 @@ class Load:
 
         async def client() -> None:
             while time.perf_counter() < until:
-                ended = asyncio.Event()
-
-                def go_on(connection: Connection) -> None:
-                    now = time.perf_counter()
-                    if now < until and connection.is_open:
-                        connection.ask(now)
-                    else:
-                        ended.set()  # noqa: B023 - awaited before the next round
-
-                connection = await self.connect(go_on)
-                connection.ask(time.perf_counter())
-                await ended.wait()
-                connection.transport.close()
+                await self._ask_on(until)
 
         await asyncio.gather(*(client() for _ in range(n_clients)))
+
+    async def _ask_on(self, until: float) -> None:
+        """Ask again and again on one connection, as long as it is open."""
+        ended = asyncio.Event()
+
+        def go_on(connection: Connection) -> None:
+            now = time.perf_counter()
+            if now < until and connection.is_open:
+                connection.ask(now)
+            else:
+                ended.set()
+
+        connection = await self.connect(go_on)
+        connection.ask(time.perf_counter())
+        await ended.wait()
+        connection.transport.close()
 
     async def open(self, rate: float, seconds: float) -> None:
         """Requests at random moments, `rate` of them a second."""

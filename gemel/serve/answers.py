@@ -15,6 +15,13 @@ from gemel.contracts import Vectors
 
 INLINE_NUMBERS = 32_768  # written in about a millisecond; more goes to a thread, in slices
 ROWS_AT_ONCE = 32
+SECURITY_HEADERS: Mapping[str, str] = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
 
 
 @dataclass

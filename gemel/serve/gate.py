@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gemel.serve.answers import Answer, json_bytes
+from gemel.serve.answers import SECURITY_HEADERS, Answer, json_bytes
 from gemel.serve.calls import Serving
 from gemel.serve.door import send_answer
 from gemel.serve.logs import log
-from gemel.serve.overload import SECURITY_HEADERS, Overload
+from gemel.serve.overload import Overload
 from gemel.serve.refusals import Refusal
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

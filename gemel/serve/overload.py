@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from gemel.serve.answers import Answer, json_bytes
+from gemel.serve.answers import SECURITY_HEADERS, Answer, json_bytes
 from gemel.serve.calls import Serving
 from gemel.serve.refusals import Dialect, Refusal
-
-SECURITY_HEADERS: Mapping[str, str] = {
-    "x-content-type-options": "nosniff",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
-}
 
 
 class Overload:

@@ -69,20 +69,16 @@ class PatientProtocol(HttpToolsProtocol):
 
         Where that needs more than one answer, or one that comes after another, the application says so.
         """
+        if self.overload is None or not self.overload.is_here or not self.overload.can_be_short:
+            return False
         is_plain = self.parser.get_http_version() == "1.1" and self.parser.should_keep_alive()
         has_origin = any(name == b"origin" for name, _ in self.headers)  # the answer has to name it
         before: RequestResponseCycle | None = self.cycle
         is_first = before is None or before.response_complete
+        is_read = not self.flow.write_paused  # what the client was told before
+        is_post = self.parser.get_method() == b"POST"
         return (
-            self.overload is not None
-            and self.overload.is_here
-            and self.overload.can_be_short
-            and is_plain
-            and is_first
-            and not has_origin
-            and not self.expect_100_continue
-            and not self.flow.write_paused  # the client does not read what it is told
-            and self.parser.get_method() == b"POST"
+            is_post and is_plain and is_first and is_read and not has_origin and not self.expect_100_continue
         )
 
     def _turn_away(self) -> None:

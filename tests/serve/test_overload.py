@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,8 +31,9 @@ def held(server: RunningServer) -> Iterator[socket.socket]:
     before = server.metric("gemel_requests")
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(_head(len(BODY)) + BODY[:5])
+        until = time.monotonic() + 10
         while server.metric("gemel_requests") == before:
-            pass
+            assert time.monotonic() < until, "the request was never begun"
         yield connection
 
 
