@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Encoder, Vectors
@@ -14,12 +14,14 @@ from gemel.errors import InvalidInput
 from gemel.index import lexical, reading
 from gemel.index.ann import OnIndexed
 from gemel.index.arguments import checked_vectors, checked_window, read_filter
+from gemel.index.commit import Commit, Rankers
 from gemel.index.database import Database
 from gemel.index.dense import DenseSearch
 from gemel.index.doctor import Diagnosis, Doctor
 from gemel.index.filters import Filter
 from gemel.index.hnsw import HnswParameters
 from gemel.index.lexical import checked_tokenizers
+from gemel.index.moment import Moment
 from gemel.index.opened import OpenedCollection
 from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
 from gemel.index.segment import DType, Rows
@@ -56,7 +58,7 @@ class Collection(OpenedCollection):
             self._database.close()
             raise
         self._dense = DenseSearch(path, self._database, self.settings)
-        self._term_counts = lexical.TermCounts()
+        self._rankers = Rankers(self._dense)
         self._writer = Writer(path, self._database, self.settings, timeout_seconds)
         self._upkeep = Upkeep(self._dense, self._writer, timeout_seconds)
         self._keeps_index = keeps_index
@@ -158,19 +160,27 @@ class Collection(OpenedCollection):
         """The k records that share the rarest words with a query (BM25), best first."""
         if not isinstance(query, str):
             raise InvalidInput(f"a query of words is a str; a {type(query).__name__} was given")
-        by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         n_wanted = checked_window(k, offset)
-        with self._database.reading() as connection:
-            terms = self._term_counts.telling(connection, query, by)
-            ranked = lexical.ranked(connection, terms, by, n_wanted, read_filter(filter))[offset:]
-            rows = reading.rows_by_number(connection, [number for number, _ in ranked], self.path)
-        return [Found(rows[number].record(self.path), score) for number, score in ranked]
+        with self.moment(by_vector=False) as moment:
+            ranked = moment.lexical(query, n_wanted, filter, tokenizer)[offset:]
+            records = moment.read(each.key for each in ranked)
+        return [Found(records[key], score) for key, score in ranked]
 
     def terms(self, query: str, *, tokenizer: str | None = None) -> list[str]:
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
         by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         with self._database.reading() as connection:
-            return self._term_counts.telling(connection, query, by)
+            return self._rankers.words.telling(connection, query, by)
+
+    @contextmanager
+    def moment(self, *, by_vector: bool = True) -> Iterator[Moment]:
+        """The collection as it is now, for rankings of which only some records are read."""
+        if by_vector:
+            with self._dense.reading() as (connection, view):
+                yield Commit(self._rankers, connection, view, self.name)
+        else:
+            with self._database.reading() as connection:
+                yield Commit(self._rankers, connection, None, self.name)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""
@@ -239,20 +249,10 @@ class Collection(OpenedCollection):
     ) -> list[list[Found]]:
         n_wanted = checked_window(k, offset)
         queries = checked_vectors("queries", vectors, self.settings.dim)
-        with self._dense.reading() as (connection, view):
-            hits = self._dense.search(connection, view, queries, n_wanted, read_filter(filter))
-            ids = hits.ids[:, offset:]
-            rows = reading.rows_by_number(connection, np.unique(ids[ids >= 0]).tolist(), self.path)
-            reading.check_vectors(view, rows.values(), self.path)
-        records = {number: row.record(self.path) for number, row in rows.items()}
-        return [
-            [
-                Found(records[number], score)
-                for number, score in zip(numbers, scores, strict=True)
-                if number >= 0
-            ]
-            for numbers, scores in zip(ids.tolist(), hits.scores[:, offset:].tolist(), strict=True)
-        ]
+        with self.moment() as moment:
+            ranked = [row[offset:] for row in moment.nearest(queries, n_wanted, filter)]
+            records = moment.read(each.key for row in ranked for each in row)
+        return [[Found(records[key], score) for key, score in row] for row in ranked]
 
     def _upsert(self, window: list[Row]) -> Added:
         return self._writer.upsert(window, self._encode)

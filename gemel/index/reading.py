@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,12 +57,29 @@ def rows_by_number(
     """The rows with these numbers, each of which must be there."""
     found = in_parts(connection, f"select {_COLUMNS} from records where number in (?*)", numbers)
     rows = {row[0]: StoredRow._make(row) for row in found}
-    if len(rows) < len(set(numbers)):
+    _check_all_there(numbers, rows, folder)
+    return rows
+
+
+def heads_by_number(
+    connection: sqlite3.Connection, numbers: Sequence[int], field: str, folder: Path
+) -> dict[int, tuple[Id, str | None]]:
+    """The id of each row with one of these numbers, and the metadata if they name a field: not verified."""
+    columns = "number, id, case when instr(metadata, ?) then metadata end"
+    named = json.dumps(field, ensure_ascii=False)
+    statement = f"select {columns} from records where number in (?*)"
+    heads = {number: (id_, kept) for number, id_, kept in in_parts(connection, statement, numbers, [named])}
+    _check_all_there(numbers, heads, folder)
+    return heads
+
+
+def _check_all_there(numbers: Sequence[int], found: Container[int], folder: Path) -> None:
+    n_missing = len({number for number in numbers if number not in found})
+    if n_missing:
         raise Damaged(
-            f"{len(set(numbers)) - len(rows)} records in {folder} that were found are not in the table; "
+            f"{n_missing} records in {folder} that were found are not in the table; "
             "see what is damaged with the collection's doctor"
         )
-    return rows
 
 
 def rows_by_id(connection: sqlite3.Connection, ids: Sequence[Id]) -> dict[Id, StoredRow]:

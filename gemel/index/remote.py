@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gemel.index.arguments import checked_vectors, checked_window, read_filter
 from gemel.index.backend import Backend, Held, Ranked
 from gemel.index.filters import Filter
 from gemel.index.lexical import chosen_tokenizer
+from gemel.index.moment import KeptMoment, Moment
 from gemel.index.opened import OpenedCollection
 from gemel.index.planning import changes_for
 from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
@@ -96,6 +98,11 @@ class RemoteCollection(OpenedCollection):
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
         by = chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         return self._backend.terms(query, by)
+
+    @contextmanager
+    def moment(self, *, by_vector: bool = True) -> Iterator[Moment]:
+        """The collection as it is now: the server answers with whole records, which are kept."""
+        yield KeptMoment(self, self.settings.fingerprint)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""

@@ -10,7 +10,8 @@ import numpy as np
 from gemel.contracts import Hits, Vectors
 from gemel.index.segment import Rows
 from gemel.index.view import Integers, Mask, View
-from gemel.similarity import PackedRows, pairwise, top_k
+from gemel.similarity import PackedRows, top_k
+from gemel.similarity.measures import paired
 
 # Full parts stay packed when vectors come; only the rest behind the last small one is packed again.
 _PART_ROWS, _SMALL_ROWS = 1 << 16, 1 << 13
@@ -93,7 +94,7 @@ def best_of(queries: Vectors, rows: Rows, slots: Integers, k: int, measure: str)
     first, second = np.nonzero(slots >= 0)
     for start in range(0, len(first), _PART_PAIRS):
         i, j = first[start : start + _PART_PAIRS], second[start : start + _PART_PAIRS]
-        scores[i, j] = pairwise(queries[i], rows[slots[i, j]], measure)
+        scores[i, j] = paired(queries, rows[slots[i, j]], i, np.arange(len(i)), measure)
     return merged(Hits(slots, scores), nothing_found(len(queries), k), k)
 
 

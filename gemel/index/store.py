@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Protocol, runtime_checkable
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from gemel.contracts import Encoder, Vectors
 from gemel.index.filters import Filter
+from gemel.index.moment import Moment
 from gemel.index.records import Added, Found, Id, Metadata, Record
 from gemel.index.settings import Settings
 
@@ -119,6 +121,9 @@ class Store(Protocol):
 
     def terms(self, query: str, *, tokenizer: str | None = None) -> list[str]:
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
+
+    def moment(self, *, by_vector: bool = True) -> AbstractContextManager[Moment]:
+        """The collection as it is now, for rankings of which only some records are read."""
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""

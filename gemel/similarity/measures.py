@@ -66,6 +66,13 @@ def pairwise(a: npt.ArrayLike, b: npt.ArrayLike, measure: str = "cosine") -> Sco
     return compared.exact(rows, rows)
 
 
+def paired(
+    a: npt.ArrayLike, b: npt.ArrayLike, first: Integers, second: Integers, measure: str = "cosine"
+) -> Scores:
+    """The similarity of the row a[first] to the row b[second] of each pair (n,): as `pairwise` has it."""
+    return Comparison(measure, a=a, b=b).exact(first, second)
+
+
 # The four measures -----------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gemel.errors import InvalidInput
 from gemel.index import Added, Record, Store
-from gemel.index.records import Id
+from gemel.index.records import Id, Metadata
 
 KEY = "_passage"  # in the metadata of a record that is a part of a document
 FILE_KEY = "_file"  # in the metadata of one that came from a folder which is watched
@@ -73,7 +73,12 @@ class Passage:
 
 def passage_of(record: Record) -> Passage | None:
     """Which part of which document a record is; None for one that is whole."""
-    kept = record.metadata.get(KEY)
+    return passage_in(record.metadata)
+
+
+def passage_in(metadata: Metadata) -> Passage | None:
+    """Which part of which document the record with these metadata is; None for one that is whole."""
+    kept = metadata.get(KEY)
     if not isinstance(kept, dict) or kept.keys() != {"of", "number", "count", "start", "end"}:
         return None
     return Passage(kept["of"], kept["number"], kept["count"], kept["start"], kept["end"])

@@ -7,25 +7,21 @@ by meaning (all-MiniLM-L6-v2) and 36.0 by words (BM25) alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from gemel.contracts import Reranker, Vectors, checked_texts
 from gemel.errors import InvalidInput
-from gemel.index import Filter, Found, Record, Store
+from gemel.index import Filter, Record, Store
 from gemel.index.arguments import MAX_K, checked_count
 from gemel.index.records import Id
+from gemel.tasks.channels import Channel, Channels
 from gemel.tasks.explain import Explanation, Place, influences, is_unspaced, matches
-from gemel.tasks.fusion import depth_for, fused_pages, rank_share
 from gemel.tasks.passages import FILE_KEY, KEY, Passage, passage_of
 from gemel.tasks.rerank import Reranking
 
-Channel: TypeAlias = Literal["dense", "lexical"]
 Mode: TypeAlias = Literal["dense", "lexical", "hybrid"]
-_Ranking: TypeAlias = dict[Id, tuple[int, Found]]  # documents in their order, the rank and the record of each
 
 
 @dataclass(frozen=True)
@@ -57,27 +53,24 @@ def search(
     reads the first 100 documents again, or as many as `Reranking(reranker, n_candidates=...)` says.
     """
     asked = _checked_queries(queries)
-    channels = _channels(collection, mode)
+    channels = Channels(collection, _channels(collection, mode), filter)
     n_wanted = checked_count("k", k) + checked_count("offset", offset, at_least=0)
     reading = reranker if reranker is None or isinstance(reranker, Reranking) else Reranking(reranker)
     n_ranked = _checked_depth(n_wanted, reading)
-    depth = n_ranked if len(channels) == 1 else min(depth_for(n_ranked), MAX_K)
-    by_channel, vectors = _rankings(collection, asked, channels, depth, filter)
-    ranked = [
-        _merged({channel: lists[row] for channel, lists in by_channel.items()}, n_ranked)
-        for row in range(len(asked))
-    ]
+    vectors = _encoded(collection, asked) if "dense" in channels.names else None
+    with collection.moment(by_vector=vectors is not None) as moment:
+        ranked = channels.ranked(moment, asked, vectors, n_ranked)
+        shown = [row if reading is not None else row[offset:] for row in ranked]
+        records = moment.read(each.key for row in shown for each in row)
+    candidates = [[_Candidate(records[each.key], each.score, each.places) for each in row] for row in shown]
     if reading is not None:
-        ranked = _reread(reading, asked, ranked)
-    found = [[_hit(each, explain) for each in row[offset:n_wanted]] for row in ranked]
+        candidates = [row[offset:n_wanted] for row in _reread(reading, asked, candidates)]
+    found = [[_hit(each, explain) for each in row] for row in candidates]
     return (
         [_explained(collection, *each) for each in zip(asked, found, _rows(vectors, asked), strict=True)]
         if explain
         else found
     )
-
-
-# Channels --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -88,93 +81,6 @@ class _Candidate:
     score: float
     places: dict[Channel, Place]
     reranked_from: int | None = None
-
-
-def _rankings(
-    collection: Store,
-    queries: list[str],
-    channels: Sequence[Channel],
-    depth: int,
-    filter: str | Filter | None,
-) -> tuple[dict[Channel, list[_Ranking]], Vectors | None]:
-    """Each channel's rankings, one a query, and the vectors of the queries where these were needed."""
-    # One after the other: in two threads they were no faster, for both hold the interpreter too often.
-    rankings: dict[Channel, list[_Ranking]] = {}
-    vectors = None
-    if "dense" in channels:
-        vectors = _encoded(collection, queries)
-        rankings["dense"] = _dense(collection, vectors, depth, filter)
-    if "lexical" in channels:
-        rankings["lexical"] = _lexical(collection, queries, depth, filter)
-    return rankings, vectors
-
-
-def _dense(collection: Store, vectors: Vectors, depth: int, filter: str | Filter | None) -> list[_Ranking]:
-    def ask(rows: Vectors, n: int) -> list[list[Found]]:
-        return collection.search_vectors(rows, n, fingerprint=collection.settings.fingerprint, filter=filter)
-
-    def ask_one(row: int, n: int) -> list[Found]:
-        return ask(vectors[row : row + 1], n)[0]
-
-    first = ask(vectors, depth) if len(vectors) else []
-    return [_documents(found, depth, partial(ask_one, row)) for row, found in enumerate(first)]
-
-
-def _lexical(
-    collection: Store, queries: Sequence[str], depth: int, filter: str | Filter | None
-) -> list[_Ranking]:
-    def ask(query: str, n: int) -> list[Found]:
-        return collection.lexical(query, n, filter=filter, tokenizer=_tokenizer(collection, query))
-
-    return [_documents(ask(query, depth), depth, partial(ask, query)) for query in queries]
-
-
-def _tokenizer(collection: Store, query: str) -> str | None:
-    """By parts of words where the query's script has no borders between them; else as is usual here."""
-    return "trigram" if is_unspaced(query) and "trigram" in collection.settings.text_search else None
-
-
-def _documents(found: list[Found], depth: int, ask: Callable[[int], list[Found]]) -> _Ranking:
-    """The best passage of each document; where many are of one, more are asked for."""
-    n_asked = depth
-    while True:
-        best: dict[Id, tuple[int, Found]] = {}
-        for each in found:
-            passage = passage_of(each.record)
-            document = each.record.id if passage is None else passage.document
-            if document not in best and len(best) < depth:
-                best[document] = len(best) + 1, each
-        if len(best) >= depth or len(found) < n_asked or n_asked == MAX_K:
-            return best
-        n_asked = min(2 * n_asked, MAX_K)
-        found = ask(n_asked)
-
-
-def _merged(rankings: dict[Channel, _Ranking], n_wanted: int) -> list[_Candidate]:
-    """One ranking of all channels: the only one as it is, or several fused."""
-    if len(rankings) == 1:
-        ((channel, only),) = rankings.items()
-        first = islice(only.values(), n_wanted)
-        return [
-            _Candidate(each.record, each.score, {channel: Place(rank, each.score, each.score)})
-            for rank, each in first
-        ]
-    fusion = fused_pages([list(ranking) for ranking in rankings.values()], n_wanted)
-    return [_fused_candidate(document, score, rankings) for document, score in fusion]
-
-
-def _fused_candidate(document: Id, score: float, rankings: dict[Channel, _Ranking]) -> _Candidate:
-    """What is shown of a document is what ranked best in any channel."""
-    places: dict[Channel, Place] = {}
-    shown: tuple[int, Record] | None = None
-    for channel, ranking in rankings.items():
-        if document in ranking:
-            rank, found = ranking[document]
-            places[channel] = Place(rank, found.score, rank_share(rank))
-            if shown is None or rank < shown[0]:
-                shown = rank, found.record
-    assert shown is not None, "a document that no channel has found was fused"
-    return _Candidate(shown[1], score, places)
 
 
 def _reread(

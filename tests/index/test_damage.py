@@ -14,6 +14,7 @@ from gemel.errors import Damaged, GemelError, SlowSearchWarning
 from gemel.index import Collection, HnswIndex, HnswParameters
 from gemel.index.database import FILE_NAME
 from gemel.index.segment import segment_name
+from gemel.tasks.search import Mode, search
 
 TEXTS = [f"word{n}s {text}" for n, text in enumerate(sentences(200))]
 ROW_BYTES = 16 * 4
@@ -125,6 +126,31 @@ def test_a_damaged_record_is_never_served(folder: Path, toy_encoder: ToyEncoder,
         opened.doctor()
         assert opened.doctor().is_sound
         assert len(list(opened)) == len(TEXTS)
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+def test_a_damaged_record_that_is_ranked_and_not_shown_does_no_harm(
+    folder: Path, toy_encoder: ToyEncoder, mode: Mode
+) -> None:
+    with Collection.open(folder, toy_encoder) as opened:
+        whole = search(opened, [TEXTS[7]], k=20, mode=mode)[0]
+        assert whole[0].id == 7
+    flip(folder / FILE_NAME, place_of(folder / FILE_NAME, b"number 7 of the list"))
+    with Collection.open(folder, toy_encoder) as opened:
+        with pytest.raises(Damaged, match="record 7 in"):
+            search(opened, [TEXTS[7]], k=20, mode=mode)
+        assert search(opened, [TEXTS[7]], k=19, offset=1, mode=mode)[0] == whole[1:]
+
+
+def test_damaged_metadata_that_name_a_passage_are_noticed(folder: Path, toy_encoder: ToyEncoder) -> None:
+    with Collection.open(folder, toy_encoder) as opened:
+        opened.add(["zebra crossing"], ["z"], [{"_passage": {"of": "book"}}])
+    flip(folder / FILE_NAME, place_of(folder / FILE_NAME, b'"_passage":') + len('"_passage":'))
+    with (
+        Collection.open(folder, toy_encoder) as opened,
+        pytest.raises(Damaged, match="record 'z' in"),
+    ):
+        search(opened, ["zebra crossing"])
 
 
 def test_a_record_that_is_lost_can_be_dropped(folder: Path, toy_encoder: ToyEncoder) -> None:

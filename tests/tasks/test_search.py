@@ -14,6 +14,7 @@ from stand_ins import ToyEncoder, sentences
 
 from gemel.errors import InvalidInput
 from gemel.index import Collection, KnownModel, Record
+from gemel.tasks.channels import Channels
 from gemel.tasks.passages import Chunking, add_documents
 from gemel.tasks.rerank import Reranking
 from gemel.tasks.search import Hit, Mode, search
@@ -184,6 +185,27 @@ def test_long_documents_are_found_once_by_their_best_passage(collection: Collect
         assert hit.metadata == {"kind": "book"}
     assert ids(search(collection, ["cold street"], 10, mode="dense")[0]) == ["long", "short"]
     assert ids(search(collection, ["dog"], 10, filter="kind = 'note'")[0]) == ["short"]
+
+
+@every_mode
+def test_a_search_sees_one_commit_though_others_write_meanwhile(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    collection.add(["a dog sleeps", "a dog sings"], ids=["a", "b"])
+    ranked = Channels.ranked
+
+    def ranked_and_then_changed(*given: Any) -> Any:
+        found = ranked(*given)
+        with Collection.open(collection.path, ToyEncoder()) as other:
+            other.remove(["a"])
+            other.add(["piano guitar"], ids=["b"])
+        return found
+
+    monkeypatch.setattr(Channels, "ranked", ranked_and_then_changed)
+    hits = search(collection, ["dog"], mode=mode)[0]
+    assert sorted((hit.id, hit.text) for hit in hits) == [("a", "a dog sleeps"), ("b", "a dog sings")]
+    monkeypatch.undo()
+    assert ids(search(collection, ["piano"], mode=mode)[0]) == ["b"]
 
 
 def test_korean_is_found_by_parts_of_words(collection: Collection) -> None:
