@@ -1,4 +1,4 @@
-"""What a recipe's data become: examples of a table, plain texts of several files, or translated pairs."""
+"""What a recipe's data become: examples of a table, contrasts in NLI, plain texts, or translated pairs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gemel.data.contrasts import contrasted
 from gemel.data.examples import Examples, read_examples
 from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 
-DATA_KEYS = ("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "translations")
+DATA_KEYS = (
+    *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range"),
+    *("contrasts", "translations"),
+)
 FILE_KEYS = ("path", "columns", "where", "document")  # of plain texts
 TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 
@@ -38,7 +42,9 @@ class DataSource:
             return read_plain_texts(files, limit=self.options.get("limit"))
         if "translations" in self.options:
             return read_translations(place(self.path, data), **self.options["translations"])
-        return read_examples(place(self.path, data), **self.options)
+        options = {key: value for key, value in self.options.items() if key != "contrasts"}
+        examples = read_examples(place(self.path, data), **options)
+        return contrasted(examples) if self.options.get("contrasts") else examples
 
 
 def _is_within(path: str) -> bool:

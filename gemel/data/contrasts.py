@@ -1,0 +1,50 @@
+"""Triplets out of NLI: what a premise entails, and beside it what contradicts it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from gemel.data.examples import NLI_LABELS, Examples
+from gemel.errors import InvalidInput
+
+
+class _Hypotheses(NamedTuple):
+    entailed: list[str]
+    contradicted: list[str]
+
+
+def contrasted(examples: Examples) -> Examples:
+    """A triplet for each entailment whose premise has contradictions, too; these take turns."""
+    if examples.kind != "classified pairs" or examples.label_names != NLI_LABELS or examples.labels is None:
+        raise InvalidInput(
+            f"contrasts are made of pairs with the labels {', '.join(NLI_LABELS)}; "
+            f"{examples.origin} holds {examples.kind}: name a file of NLI"
+        )
+    by_premise: dict[str, _Hypotheses] = defaultdict(lambda: _Hypotheses([], []))
+    premises, hypotheses = examples.columns.values()
+    for premise, hypothesis, label in zip(premises, hypotheses, examples.labels.tolist(), strict=True):
+        if NLI_LABELS[label] == "entailment":
+            by_premise[premise].entailed.append(hypothesis)
+        elif NLI_LABELS[label] == "contradiction":
+            by_premise[premise].contradicted.append(hypothesis)
+    triplets = [
+        (premise, entailment, own.contradicted[place % len(own.contradicted)])
+        for premise, own in by_premise.items()
+        if own.contradicted
+        for place, entailment in enumerate(own.entailed)
+    ]
+    if not triplets:
+        raise InvalidInput(
+            f"no premise in {examples.origin} has both an entailment and a contradiction; "
+            "contrasts need premises that come with both"
+        )
+    columns = dict(
+        zip(("anchor", "positive", "negative_1"), map(list, zip(*triplets, strict=True)), strict=True)
+    )
+    left_out = {**examples.left_out, "no part of a contrast": len(examples) - _n_used(triplets)}
+    return Examples("triplets", columns, origin=f"contrasts in {examples.origin}", left_out=left_out)
+
+
+def _n_used(triplets: list[tuple[str, str, str]]) -> int:
+    return len(triplets) + len({(premise, negative) for premise, _, negative in triplets})
