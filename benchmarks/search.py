@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ import click
 import numpy as np
 
 from gemel import _native
-from gemel.data.texts import TextSource
+from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.loading import load_encoder
 from gemel.progress import progress_bar
 from gemel.similarity import top_k
@@ -39,6 +40,11 @@ SHARES = (1.0, 0.1, 0.01)
 K = 10
 ASKED_RECALL = 0.98
 N_QUERIES = 1_000
+TEXTS = (
+    ("sentences_en/sentences_open.tsv.gz", ("text",)),
+    ("nli_mix/train.tsv.gz", ("premise", "hypothesis")),
+    ("quora_duplicates_positive/all.tsv.gz", ("question1", "question2")),
+)
 # What a real sentence is put into where there are too few of them.
 TEMPLATES = ("As they say: {}", "{} That is how it was.", "Somebody asked: {}", "{} And so on.")
 
@@ -113,15 +119,12 @@ def chosen(line: dict[str, Any], share: float) -> dict[str, Any]:
 
 
 def texts_of(data: Path, n: int) -> Iterator[str]:
-    """Real sentences and, where they end, the same again in templates."""
-    source = TextSource(str(data / "sentences_en" / "sentences_open.tsv.gz"), format="tsv")
-    n_given = 0
-    for template in ("{}", *TEMPLATES):
-        for record in source.records():
-            yield template.format(record.text)
-            n_given += 1
-            if n_given == n:
-                return
+    """Real sentences, shuffled: the last are like the first. Where they end, the same in templates."""
+    real = read_plain_texts([TextFile(data / file, columns) for file, columns in TEXTS]).columns["text"]
+    random.Random(0).shuffle(real)
+    click.echo(f"  {min(n, len(real)):,} of {n:,} texts are real, the rest by templates", err=True)
+    every = (template.format(text) for template in ("{}", *TEMPLATES) for text in real)
+    return islice(every, n)
 
 
 def vectors_of(data: Path, n: int, work: Path) -> Path:
