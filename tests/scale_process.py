@@ -21,9 +21,12 @@ import ray
 from ray.cluster_utils import Cluster
 
 from gemel.errors import InvalidInput, ProcessLost
-from gemel.scale import EncodingSettings, RayRunner, dedupe, encode_files, mine
+from gemel.index import Record
+from gemel.scale import EncodingSettings, RayRunner, dedupe, encode_files, fill, mine
+from gemel.scale.parts import EncoderChoice
 from gemel.similarity import Pairs
 from gemel.tasks.corpus import Corpus
+from gemel.tasks.passages import Chunking
 
 
 @contextmanager
@@ -103,6 +106,31 @@ def encode_with_a_node_killed(model: str, source: str, output: str, part_rows: i
         }
 
 
+def fill_with_a_node_killed(model: str, source: str, address: str) -> dict[str, Any]:
+    """Fill a collection on two nodes; one is killed when a few windows are stored. Then fill it again."""
+    texts = Path(source).read_text(encoding="utf-8").splitlines()
+    documents = [Record(row, text, {"row": row}) for row, text in enumerate(texts)]
+    with cluster_of(2) as (cluster, nodes):
+        runner = RayRunner(cluster.address)
+        killed: list[int] = []
+
+        def kill_at(n_done: int) -> None:
+            if not killed:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+                killed.append(n_done)
+
+        chosen = Chunking(32), EncoderChoice(model)
+        fill(address, documents, *chosen, runner=runner, on_progress=kill_at)
+        again = fill(address, documents, *chosen, runner=runner)
+        return {
+            "killed_at": killed[0],
+            "unchanged": again.n_unchanged,
+            "again": len(again),
+            "encoded_again": again.n_encoded,
+            "workers_left": workers_left(runner),
+        }
+
+
 def compare(vectors_file: str, output: str) -> dict[str, Any]:
     """Pairs and duplicates of a file of vectors, on two nodes; one is killed while they are compared."""
     vectors = np.load(vectors_file)
@@ -152,5 +180,5 @@ if __name__ == "__main__":
         model, source, output, part_rows = arguments
         result = encode_with_a_node_killed(model, source, output, int(part_rows))
     else:
-        result = {"compare": compare, "fail": fail}[what](*arguments)
+        result = {"compare": compare, "fail": fail, "fill": fill_with_a_node_killed}[what](*arguments)
     print(json.dumps(result))  # noqa: T201

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluate": {"data", "tasks", "index"},
     "train": {"model", "data", "checkpoint", "tokens", "encoders", "text_encoder", "pair_scorer"},
     "serve": {"checkpoint", "data", "index", "loading", "pair_scorer", "tasks", "text_encoder", "tokens"},
-    "scale": {"data", "loading", "tasks", "text_encoder"},
+    "scale": {"data", "index", "loading", "tasks", "text_encoder"},
     "client": set(),
     "adapters": {"checkpoint", "index", "loading", "pair_scorer", "tasks", "text_encoder"},
     "reproduce": {"train", "evaluate", "loading", "model", "encoders", "data", "checkpoint", "tasks"},

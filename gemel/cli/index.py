@@ -5,29 +5,20 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gemel.cli import options
+from gemel.cli.adding import add_files, chunking_of, echo_added, fill_from, watch
 from gemel.cli.documents import count_rows, documents_of, number_columns, source_of
 from gemel.cli.reports import one_truncation_report
-from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
-if TYPE_CHECKING:
-    from gemel.index import Record, Store
-    from gemel.tasks.folder import Synced
-    from gemel.tasks.passages import Chunking
-
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
-DEFAULT_PASSAGE_WORDS = 256  # for models that read a text of any length, where passages are asked for
-OVERLAP_SHARE = 1 / 8
-NEVER_CUT = 1 << 40
 
 filtered = click.option(
     "--filter",
@@ -98,6 +89,7 @@ def command() -> None:
     help="Seconds between two looks at FOLDER.",
 )
 @click.option("--once", is_flag=True, help="Look at FOLDER once, and leave.")
+@options.runner
 @options.compute
 def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
     """Add texts to COLLECTION, which is made if it is not there.
@@ -105,29 +97,40 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
     INPUT is a .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, also .gz or .zst, or - for standard
     input. A text whose id is there already replaces it; what has not changed is not encoded again. Each text
     longer than the model reads is cut into passages. With --watch, .txt, .text, .md and .rst files in FOLDER
-    are documents under their paths, until the command is stopped.
+    are documents under their paths, until the command is stopped. With --runner ray, the workers of a cluster
+    encode and store, if COLLECTION is on a server; a run that broke off is given again.
 
     \b
     Examples:
       gemel index add notes sentences.txt
       gemel index add reviews reviews.csv --column review --id-column id --metadata year:number
       gemel index add papers --watch ~/papers
+      gemel index add pages pages.parquet --runner ray --store postgresql://me@db/texts
     """
     if bool(sources) == bool(choices["watch"]):
         raise click.UsageError("give INPUT files, or --watch FOLDER")
+    if choices["watch"] and choices["runner"] != "local":
+        raise click.UsageError("a folder is watched by this machine: leave --runner out")
+    if choices["runner"] != "local":
+        from gemel.scale.fill import check_shared
+
+        check_shared(path)
     texts = [source_of(each, choices) for each in sources]
     n_rows = count_rows(texts)  # a flaw in the input is told before a model is loaded
     from gemel.cli.opening import open_or_make
 
     compute = {name: choices[name] for name in ("device", "precision", "threads")}
     with closing(open_or_make(path, choices["model"], compute, dtype=choices["dtype"])) as opened:
-        chunking = _chunking(opened, choices["chunk_tokens"], choices["overlap_tokens"])
+        chunking = chunking_of(opened, choices["chunk_tokens"], choices["overlap_tokens"])
         with one_truncation_report():
             if choices["watch"]:
-                _watch(opened, chunking, choices)
+                watch(opened, chunking, choices)
+                return
+            documents = documents_of(texts, number_columns(choices["metadata"]))
+            if choices["runner"] == "local":
+                add_files(opened, documents, n_rows, chunking)
             else:
-                documents = documents_of(texts, number_columns(choices["metadata"]))
-                _add_files(opened, documents, n_rows, chunking)
+                fill_from(path, opened, documents, n_rows, (chunking, choices))
 
 
 @command.command("remove")
@@ -199,7 +202,7 @@ def import_(path: str, file: str, model: str | None, **compute: Any) -> None:
         with progress_bar(n_rows, "import", unit="records") as bar:
             added = opened.import_file(file, on_progress=lambda n: bar.update(n - bar.n))
         keep_index(opened)
-        _echo_added(opened, asdict(added), began)
+        echo_added(opened, asdict(added), began)
 
 
 @command.command("copy")
@@ -321,69 +324,6 @@ def compact(path: str) -> None:
 
 
 # Steps -----------------------------------------------------------------------------------------------------
-
-
-def _chunking(opened: Store, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
-    from gemel.cli.opening import longest_passage
-    from gemel.tasks.passages import Chunking
-
-    longest = longest_passage(opened.encoder)
-    if max_tokens is None:
-        max_tokens = NEVER_CUT if longest is None else longest
-    elif max_tokens == 0:
-        max_tokens = NEVER_CUT
-    elif longest is not None and max_tokens > longest:
-        raise InvalidInput(f"--chunk-tokens {max_tokens} is more than the {longest} that this model reads")
-    overlap = 0 if max_tokens == NEVER_CUT else int(max_tokens * OVERLAP_SHARE)
-    return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
-
-
-def _add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, chunking: Chunking) -> None:
-    from gemel.cli.opening import keep_index
-    from gemel.tasks.passages import add_documents
-
-    began = time.perf_counter()
-    with progress_bar(n_rows, "add") as bar:
-        added = add_documents(opened, documents, chunking, on_progress=lambda n: bar.update(n - bar.n))
-    keep_index(opened)
-    _echo_added(opened, asdict(added), began)
-
-
-def _echo_added(opened: Store, added: dict[str, int], began: float) -> None:
-    counts = {name.removeprefix("n_"): n for name, n in added.items()}
-    seconds = round(time.perf_counter() - began, 3)
-    line = {"collection": opened.name, **counts, "records": len(opened), "seconds": seconds}
-    click.echo(json.dumps(line, ensure_ascii=False))
-
-
-def _watch(opened: Store, chunking: Chunking, choices: Mapping[str, Any]) -> None:
-    from gemel.cli.opening import keep_index
-    from gemel.tasks.folder import FolderSync
-
-    folder = FolderSync(opened, choices["watch"], chunking)
-    is_first = True
-    told: set[str] = set()
-    while True:
-        with progress_bar(None, "read") as bar:
-            synced = folder.sync(lambda n, n_all: bar.update(n - bar.n))
-        if is_first or synced.is_change:
-            keep_index(opened)
-            _echo_synced(opened, synced)
-        for flaw in synced.unreadable:
-            if flaw not in told:
-                click.echo(f"gemel: left alone: {flaw}", err=True)
-        told = set(synced.unreadable)
-        if choices["once"]:
-            return
-        is_first = False
-        time.sleep(choices["interval"])
-
-
-def _echo_synced(opened: Store, synced: Synced) -> None:
-    counts = {name.removeprefix("n_"): n for name, n in asdict(synced).items() if name.startswith("n_")}
-    line = {"collection": opened.name, **counts, "records": len(opened)}
-    click.echo(json.dumps(line, ensure_ascii=False))
-    sys.stdout.flush()
 
 
 def _both_kinds(text: str) -> list[int | str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,11 +115,20 @@ def _lasting_name(model: str | None) -> str:
     return str(Path(model).expanduser().resolve()) if Path(model).expanduser().is_dir() else model
 
 
+def document_prompt(encoder: Encoder | None) -> str | None:
+    """The name of the prompt that documents get from this model, if it has one."""
+    return _prompt_among(encoder, DOCUMENT_PROMPTS)
+
+
 def _both_sides(encoder: TextEncoder) -> tuple[TextEncoder, TextEncoder]:
     """The encoder with the prompts that its model has for documents and for queries."""
-    prompts: Mapping[str, str] = getattr(getattr(encoder, "spec", None), "prompts", {})
     sides = []
     for names in (DOCUMENT_PROMPTS, QUERY_PROMPTS):
-        name = next((name for name in names if name in prompts), None)
+        name = _prompt_among(encoder, names)
         sides.append(encoder if name is None else encoder.with_prompt(name))
     return sides[0], sides[1]
+
+
+def _prompt_among(encoder: Encoder | None, names: Sequence[str]) -> str | None:
+    prompts: Mapping[str, str] = getattr(getattr(encoder, "spec", None), "prompts", {})
+    return next((name for name in names if name in prompts), None)

@@ -96,7 +96,7 @@ def add_documents(
     What is told is counted in records, `on_progress` in documents.
     """
     counter, added, n_done = _Counter(collection), Added(), 0
-    remaining = _each_once(documents)
+    remaining = each_once(documents)
     while window := list(islice(remaining, WINDOW_DOCUMENTS)):
         spans = cut(window, chunking, counter)
         records = [part for document in window for part in _parts(document, spans[document.id])]
@@ -118,6 +118,16 @@ def remove_documents(collection: Store, ids: Iterable[Id]) -> int:
     found += _stale(collection, dict.fromkeys(asked, 0))
     collection.remove([name for _, name in found])
     return len({document for document, _ in found})
+
+
+def each_once(documents: Iterable[Record]) -> Iterator[Record]:
+    """The documents; an id that stands twice among them is refused."""
+    seen: set[Id] = set()
+    for document in documents:
+        if document.id in seen:
+            raise InvalidInput(f"id {document.id!r} is given twice; give every id once")
+        seen.add(document.id)
+        yield document
 
 
 def cut(documents: Sequence[Record], chunking: Chunking, counter: Counter) -> dict[Id, list[Span]]:
@@ -236,15 +246,6 @@ def _parts(document: Record, spans: Sequence[Span]) -> Iterator[Record]:
     for number, (start, end) in enumerate(spans, 1):
         place = {"of": document.id, "number": number, "count": len(spans), "start": start, "end": end}
         yield Record(f"{document.id}#{number}", document.text[start:end], {**document.metadata, KEY: place})
-
-
-def _each_once(documents: Iterable[Record]) -> Iterator[Record]:
-    seen: set[Id] = set()
-    for document in documents:
-        if document.id in seen:
-            raise InvalidInput(f"id {document.id!r} is given twice; give every id once")
-        seen.add(document.id)
-        yield document
 
 
 def _check_not_taken(collection: Store, records: Sequence[Record]) -> None:
