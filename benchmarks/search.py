@@ -17,7 +17,6 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from itertools import islice
@@ -118,13 +117,14 @@ def chosen(line: dict[str, Any], share: float) -> dict[str, Any]:
 # Texts and vectors -----------------------------------------------------------------------------------------
 
 
-def texts_of(data: Path, n: int) -> Iterator[str]:
-    """Real sentences, shuffled: the last are like the first. Where they end, the same in templates."""
+def texts_of(data: Path, n: int) -> tuple[list[str], int]:
+    """Texts in no order, and how many of them are real; where these are too few, the same in templates."""
     real = read_plain_texts([TextFile(data / file, columns) for file, columns in TEXTS]).columns["text"]
     random.Random(0).shuffle(real)
-    click.echo(f"  {min(n, len(real)):,} of {n:,} texts are real, the rest by templates", err=True)
-    every = (template.format(text) for template in ("{}", *TEMPLATES) for text in real)
-    return islice(every, n)
+    texts = list(islice((each.format(text) for each in ("{}", *TEMPLATES) for text in real), n))
+    if n > len(real):  # else templates would come last, and be the queries
+        random.Random(1).shuffle(texts)
+    return texts, min(n, len(real))
 
 
 def vectors_of(data: Path, n: int, work: Path) -> Path:
@@ -134,13 +134,14 @@ def vectors_of(data: Path, n: int, work: Path) -> Path:
         encoder = load_encoder(on_truncate="ignore")
         draft = work / "vectors-unfinished.npy"
         rows = np.lib.format.open_memmap(draft, "w+", np.float32, (n, encoder.dim))
-        texts, done = texts_of(data, n), 0
+        texts, n_real = texts_of(data, n)
         with progress_bar(n, "encode") as bar:
-            while window := list(islice(texts, 8_192)):
-                encoder.encode(window, out=rows[done : done + len(window)], show_progress=False)
-                done += len(window)
-                bar.update(len(window))
+            for start in range(0, n, 8_192):
+                part = slice(start, min(start + 8_192, n))
+                encoder.encode(texts[part], out=rows[part], show_progress=False)
+                bar.update(part.stop - part.start)
         rows.flush()
+        file.with_suffix(".json").write_text(json.dumps({"texts": n, "real": n_real}), encoding="utf-8")
         draft.rename(file)
     return file
 
@@ -150,7 +151,10 @@ def vectors_of(data: Path, n: int, work: Path) -> Path:
 
 def report(results: dict[str, Any]) -> str:
     """All figures as tables."""
-    parts = []
+    about = results["about"]
+    parts = (
+        [f"{about['real']:,} of {about['texts']:,} texts are real, the rest by templates"] if about else []
+    )
     for rows in sorted({line["rows"] for line in results["lines"] if len(shares_of(line)) > 1}):
         lines = [line for line in results["lines"] if line["rows"] == rows and len(shares_of(line)) > 1]
         parts.append(
@@ -251,7 +255,9 @@ def main(data: Path, peers: Path, work: Path | None, rows: int, **choices: Any) 
     bench = Bench(
         Path(vectors), work / "queries.npy", {**pythons, "gemel": sys.executable}, work, choices["seconds"]
     )
+    about = Path(vectors).with_suffix(".json")
     results: dict[str, Any] = {
+        "about": json.loads(about.read_text(encoding="utf-8")) if about.exists() else {},
         "date": datetime.now(timezone.utc).isoformat(timespec="minutes"),
         "dim": everything.shape[1],
         "lines": bench.lines,

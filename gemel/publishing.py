@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import warnings
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ def push(
             repo_id=name,
             folder_path=root,
             revision=revision,
-            allow_patterns=[file.relative_to(root).as_posix() for file in files],
+            allow_patterns=[glob.escape(file.relative_to(root).as_posix()) for file in files],
             commit_message=message or "Upload with gemel",
         )
         is_private = bool(api.model_info(name).private)

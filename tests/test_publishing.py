@@ -62,6 +62,15 @@ def test_what_arrives_is_the_same_model_and_private(hub: Hub, folder: Path, tmp_
     np.testing.assert_array_equal(there.encode(texts), load_encoder(folder).encode(texts))
 
 
+def test_names_are_names_and_no_patterns(hub: Hub, folder: Path) -> None:
+    for name in ("notes [old].txt", "why*.txt", "what?.txt"):
+        (folder / name).write_text("kept", encoding="utf-8")
+    published = push(folder, "ada/twin", token=TOKEN, endpoint=hub.url)
+    arrived = hub.files["ada/twin", "main"]
+    assert {"notes [old].txt", "why*.txt", "what?.txt"} <= set(arrived)
+    assert published.files == len(arrived)
+
+
 def test_a_repository_that_is_there_stays_as_public_as_it_was(hub: Hub, folder: Path) -> None:
     assert not push(folder, "ada/twin", public=True, token=TOKEN, endpoint=hub.url).private
     again = push(folder, "ada/twin", token=TOKEN, endpoint=hub.url, message="Better", revision="next")

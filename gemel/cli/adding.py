@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
     from gemel.index import Record, Store
+    from gemel.scale import Runner
     from gemel.tasks.folder import Synced
     from gemel.tasks.passages import Chunking
 
@@ -51,37 +52,34 @@ def add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, ch
     echo_added(opened, asdict(added), began)
 
 
+@dataclass(frozen=True)
+class Workers:
+    """Who encodes and stores, and how they are asked to."""
+
+    runner: Runner
+    chunking: Chunking
+    choices: Mapping[str, Any]
+
+
 def fill_from(
-    path: str,
-    opened: Store,
-    documents: Iterator[Record],
-    n_rows: int | None,
-    chosen: tuple[Chunking, Mapping[str, Any]],
+    path: str, opened: Store, documents: Iterator[Record], n_rows: int | None, workers: Workers
 ) -> None:
-    """The same by the workers of a cluster, each of which opens the model and the collection itself."""
-    from gemel.cli.opening import document_prompt, keep_index
-    from gemel.scale import fill, make_runner
+    """The same by workers, each of which opens the model and the collection itself."""
+    from gemel.cli.opening import document_prompt, keep_index, lasting_name
+    from gemel.scale import fill
     from gemel.scale.parts import EncoderChoice
 
-    chunking, choices = chosen
-    runner = make_runner(choices["runner"], address=choices["ray_address"], threads=choices["threads"])
-    choice = EncoderChoice(
-        choices["model"] or opened.settings.model or None,
-        choices["precision"],
-        choices["device"],
-        runner.threads(),
-        prompt=document_prompt(opened.encoder),
-    )
+    runner, choices = workers.runner, workers.choices
+    model = lasting_name(choices["model"] or opened.settings.model or None)
+    computing = (choices["precision"], choices["device"], runner.threads())
+    choice = EncoderChoice(model, *computing, prompt=document_prompt(opened.encoder))
     began = time.perf_counter()
     with progress_bar(n_rows, "add") as bar:
-        added = fill(
-            path,
-            documents,
-            chunking,
-            choice,
-            runner=runner,
-            on_progress=lambda n: bar.update(n - bar.n),
-        )
+
+        def show(n_done: int) -> None:
+            bar.update(n_done - bar.n)
+
+        added = fill(path, documents, workers.chunking, choice, runner=runner, on_progress=show)
     keep_index(opened)
     echo_added(opened, asdict(added), began)
 

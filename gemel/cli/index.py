@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gemel.cli import options
-from gemel.cli.adding import add_files, chunking_of, echo_added, fill_from, watch
+from gemel.cli.adding import Workers, add_files, chunking_of, echo_added, fill_from, watch
 from gemel.cli.documents import count_rows, documents_of, number_columns, source_of
 from gemel.cli.reports import one_truncation_report
 from gemel.progress import progress_bar
+
+if TYPE_CHECKING:
+    from gemel.scale import Runner
 
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 
@@ -109,12 +113,7 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
     """
     if bool(sources) == bool(choices["watch"]):
         raise click.UsageError("give INPUT files, or --watch FOLDER")
-    if choices["watch"] and choices["runner"] != "local":
-        raise click.UsageError("a folder is watched by this machine: leave --runner out")
-    if choices["runner"] != "local":
-        from gemel.scale.fill import check_shared
-
-        check_shared(path)
+    runner = _runner(path, choices)
     texts = [source_of(each, choices) for each in sources]
     n_rows = count_rows(texts)  # a flaw in the input is told before a model is loaded
     from gemel.cli.opening import open_or_make
@@ -127,10 +126,11 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
                 watch(opened, chunking, choices)
                 return
             documents = documents_of(texts, number_columns(choices["metadata"]))
-            if choices["runner"] == "local":
+            if runner is None:
                 add_files(opened, documents, n_rows, chunking)
             else:
-                fill_from(path, opened, documents, n_rows, (chunking, choices))
+                workers = Workers(runner, chunking, choices)
+                fill_from(path, opened, documents, n_rows, workers)
 
 
 @command.command("remove")
@@ -324,6 +324,21 @@ def compact(path: str) -> None:
 
 
 # Steps -----------------------------------------------------------------------------------------------------
+
+
+def _runner(path: str, choices: Mapping[str, Any]) -> Runner | None:
+    """The cluster, which must be there before anything is read or made; None for this machine."""
+    if choices["runner"] == "local":
+        if choices["ray_address"] is not None:
+            raise click.UsageError("--ray-address goes with --runner ray")
+        return None
+    if choices["watch"]:
+        raise click.UsageError("a folder is watched by this machine: leave --runner out")
+    from gemel.cli.corpora import make_runner
+    from gemel.scale.fill import check_shared
+
+    check_shared(path)
+    return make_runner(choices)
 
 
 def _both_kinds(text: str) -> list[int | str]:

@@ -72,7 +72,7 @@ def open_or_make(
             )
         return opened
     encoder = _load(model, compute)
-    create_collection(path, encoder, dtype=dtype or "float32", model=_lasting_name(model)).close()
+    create_collection(path, encoder, dtype=dtype or "float32", model=lasting_name(model)).close()
     return _open_for(encoder, path)
 
 
@@ -106,7 +106,7 @@ def _load(name: str | None, compute: Mapping[str, Any]) -> TextEncoder:
     return load_encoder(name, **compute)
 
 
-def _lasting_name(model: str | None) -> str:
+def lasting_name(model: str | None) -> str:
     """The name by which the model will be found again, from whatever folder the command is called."""
     from gemel.loading import DEFAULT_MODEL
 

@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 class Moment(Protocol):
-    """What was committed when a search began, for as long as it lasts."""
+    """What a search ranks and then reads; in a folder, all of it is of one commit."""
 
     def nearest(self, vectors: Vectors, k: int, filter: str | Filter | None) -> list[list[Candidate]]:
         """For each query vector the k records most like it, best first."""
@@ -62,7 +62,11 @@ class Searchable(Protocol):
 
 
 class KeptMoment:
-    """Rankings of a collection that answers with whole records: these are kept until they are read."""
+    """Rankings of a collection that answers with whole records: these are kept until they are read.
+
+    Each ranking is of the moment in which it was asked for; of a record that has changed between two, what
+    the first has found is shown.
+    """
 
     def __init__(self, store: Searchable, fingerprint: str) -> None:
         self._store = store
@@ -89,5 +93,6 @@ class KeptMoment:
         return {key: self._records[key] for key in keys}
 
     def _kept(self, found: list[Found]) -> list[Candidate]:
-        self._records.update({each.record.id: each.record for each in found})
+        for each in found:
+            self._records.setdefault(each.record.id, each.record)
         return [Candidate(each.record.id, each.score) for each in found]

@@ -94,7 +94,10 @@ def best_of(queries: Vectors, rows: Rows, slots: Integers, k: int, measure: str)
     first, second = np.nonzero(slots >= 0)
     for start in range(0, len(first), _PART_PAIRS):
         i, j = first[start : start + _PART_PAIRS], second[start : start + _PART_PAIRS]
-        scores[i, j] = paired(queries, rows[slots[i, j]], i, np.arange(len(i)), measure)
+        asked = queries[
+            i[0] : i[-1] + 1
+        ]  # of these pairs alone: with all of many, each part would be packing
+        scores[i, j] = paired(asked, rows[slots[i, j]], i - i[0], np.arange(len(i)), measure)
     return merged(Hits(slots, scores), nothing_found(len(queries), k), k)
 
 

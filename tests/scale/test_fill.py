@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scale.test_ray import TESTS, on_a_cluster
+from scale.test_ray import on_a_cluster
 from stand_ins import sentences
 from store_places import Place
 
@@ -31,6 +31,12 @@ def test_what_one_process_writes_is_not_filled_by_workers(address: str) -> None:
     done = CliRunner().invoke(gemel, ["index", "add", address, "no-such.txt", "--runner", "ray"])
     assert isinstance(done.exception, InvalidInput)
     assert "leave the runner out" in str(done.exception)
+
+
+def test_an_address_of_a_cluster_goes_with_a_cluster() -> None:
+    done = CliRunner().invoke(gemel, ["index", "add", "notes", "no-such.txt", "--ray-address", "host:1"])
+    assert done.exit_code == 2
+    assert "--ray-address goes with --runner ray" in done.output
 
 
 def test_a_folder_is_watched_by_one_machine() -> None:
@@ -64,13 +70,16 @@ def test_the_command_makes_fills_and_indexes(tiny_bert: Path, tmp_path: Path) ->
     pytest.importorskip("ray")
     place = Place("postgresql", tmp_path)
     (tmp_path / "texts.jsonl").write_text(
-        "".join(json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(sentences(300)))
+        "".join(
+            json.dumps({"text": text, "n": n}) + "\n" for n, text in enumerate(sentences(10_500, max_words=6))
+        )
     )
     command = ["index", "add", place.name(), str(tmp_path / "texts.jsonl"), "--store", place.store]
-    chosen = ["-m", str(tiny_bert), "--id-column", "n", "--runner", "ray", "--threads", "1"]
+    model = tiny_bert.relative_to(tiny_bert.parent)  # for workers stand elsewhere
+    chosen = ["-m", str(model), "--id-column", "n", "--runner", "ray", "--threads", "1"]
     done = subprocess.run(  # for Ray leaves threads behind
         [sys.executable, "-m", "gemel", *command, *chosen],
-        cwd=TESTS.parent,
+        cwd=tiny_bert.parent,
         capture_output=True,
         text=True,
         timeout=300,
@@ -78,4 +87,6 @@ def test_the_command_makes_fills_and_indexes(tiny_bert: Path, tmp_path: Path) ->
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert (told["new"], told["records"]) == (300, 300)
+    assert (told["new"], told["records"]) == (10_500, 10_500)
+    with open_collection(place.address(), load_encoder(tiny_bert)) as filled:
+        assert filled.plan().method == "approximate"
