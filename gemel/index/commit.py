@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gemel.contracts import Vectors
 from gemel.index import lexical, reading
+from gemel.index.ann import read_base
 from gemel.index.arguments import read_filter
 from gemel.index.dense import DenseSearch
 from gemel.index.filters import Filter
@@ -29,6 +30,8 @@ class Rankers:
 class Commit:
     """What a transaction sees; without a view, by words alone."""
 
+    can_be_shared = sqlite3.threadsafety == 3
+
     def __init__(
         self, rankers: Rankers, connection: sqlite3.Connection, view: View | None, name: str
     ) -> None:
@@ -36,12 +39,15 @@ class Commit:
         self._connection = connection
         self._view = view
         self._name = name
+        self._base = None if view is None else read_base(connection)
         self._by_vector: set[Id] = set()
 
     def nearest(self, vectors: Vectors, k: int, filter: str | Filter | None) -> list[list[Candidate]]:
         """For each query vector the k records most like it, best first."""
         assert self._view is not None, "a moment of words alone was asked for vectors"
-        hits = self._rankers.dense.search(self._connection, self._view, vectors, k, read_filter(filter))
+        hits = self._rankers.dense.search(
+            self._connection, self._view, self._base, vectors, k, read_filter(filter)
+        )
         ranked = [
             [Candidate(number, score) for number, score in zip(*row, strict=True) if number >= 0]
             for row in zip(hits.ids.tolist(), hits.scores.tolist(), strict=True)

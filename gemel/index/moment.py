@@ -27,6 +27,8 @@ class Head(NamedTuple):
 class Moment(Protocol):
     """What a search ranks and then reads; in a folder, all of it is of one commit."""
 
+    can_be_shared: bool  # by two threads, of which one asks `nearest` without a filter and one `lexical`
+
     def nearest(self, vectors: Vectors, k: int, filter: str | Filter | None) -> list[list[Candidate]]:
         """For each query vector the k records most like it, best first."""
 
@@ -67,6 +69,8 @@ class KeptMoment:
     Each ranking is of the moment in which it was asked for; of a record that has changed between two, what
     the first has found is shown.
     """
+
+    can_be_shared = False
 
     def __init__(self, store: Searchable, fingerprint: str) -> None:
         self._store = store

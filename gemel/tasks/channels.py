@@ -13,6 +13,7 @@ from gemel.index import Filter, Store
 from gemel.index.arguments import MAX_K
 from gemel.index.moment import Candidate, Moment
 from gemel.index.records import Id
+from gemel.tasks.ahead import Ahead, Later
 from gemel.tasks.explain import Place, is_unspaced
 from gemel.tasks.fusion import depth_for, fused_pages, rank_share
 from gemel.tasks.passages import KEY, passage_in
@@ -43,29 +44,42 @@ class Channels:
     ) -> list[list[Ranked]]:
         """For each query the documents that fit best; the vectors are needed for meaning only."""
         depth = n_wanted if len(self.names) == 1 else min(depth_for(n_wanted), MAX_K)
-        rankings: dict[Channel, list[_Ranking]] = {}
-        # One after the other: in two threads they were no faster, for both hold the interpreter too often.
-        if vectors is not None:
-            rankings["dense"] = self._dense(moment, vectors, depth)
-        if "lexical" in self.names:
-            rankings["lexical"] = self._lexical(moment, queries, depth)
-        return [
-            _merged({channel: rows[row] for channel, rows in rankings.items()}, n_wanted)
-            for row in range(len(queries))
-        ]
+        found: dict[Channel, list[list[Candidate]]] = {}
+        with self._words(moment, queries, depth) as words:
+            if vectors is not None:
+                found["dense"] = moment.nearest(vectors, depth, self.filter) if len(vectors) else []
+            if "lexical" in self.names:
+                found["lexical"] = words.result()
+        ranked = []
+        for row, query in enumerate(queries):
+            ask: dict[Channel, Callable[[int], list[Candidate]]] = {
+                "dense": partial(self._nearest, moment, None if vectors is None else vectors[row : row + 1]),
+                "lexical": partial(self._lexical, moment, query),
+            }
+            documents = {
+                channel: _documents(moment, rows[row], depth, ask[channel]) for channel, rows in found.items()
+            }
+            ranked.append(_merged(documents, n_wanted))
+        return ranked
 
-    def _dense(self, moment: Moment, vectors: Vectors, depth: int) -> list[_Ranking]:
-        def ask_one(row: int, n: int) -> list[Candidate]:
-            return moment.nearest(vectors[row : row + 1], n, self.filter)[0]
+    def _words(
+        self, moment: Moment, queries: Sequence[str], depth: int
+    ) -> Ahead[list[list[Candidate]]] | Later[list[list[Candidate]]]:
+        """The search by words: for one query beside that by meaning, else behind it."""
 
-        first = moment.nearest(vectors, depth, self.filter) if len(vectors) else []
-        return [_documents(moment, found, depth, partial(ask_one, row)) for row, found in enumerate(first)]
+        def ask() -> list[list[Candidate]]:
+            return [self._lexical(moment, query, depth) for query in queries]
 
-    def _lexical(self, moment: Moment, queries: Sequence[str], depth: int) -> list[_Ranking]:
-        def ask(query: str, n: int) -> list[Candidate]:
-            return moment.lexical(query, n, self.filter, self._tokenizer(query))
+        # Many queries keep all cores busy as it is; and a filter has both channels ask the database.
+        is_worthwhile = len(self.names) > 1 and len(queries) == 1 and self.filter is None
+        return Ahead(ask) if is_worthwhile and moment.can_be_shared else Later(ask)
 
-        return [_documents(moment, ask(query, depth), depth, partial(ask, query)) for query in queries]
+    def _nearest(self, moment: Moment, vectors: Vectors | None, n: int) -> list[Candidate]:
+        assert vectors is not None, "there are vectors where there is a dense ranking"
+        return moment.nearest(vectors, n, self.filter)[0]
+
+    def _lexical(self, moment: Moment, query: str, n: int) -> list[Candidate]:
+        return moment.lexical(query, n, self.filter, self._tokenizer(query))
 
     def _tokenizer(self, query: str) -> str | None:
         """By parts of words where the query's script has no borders between them; else as is usual here."""

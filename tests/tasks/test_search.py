@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_ins import ToyEncoder, sentences
 
-from gemel.errors import InvalidInput
+from gemel.errors import Damaged, InvalidInput
 from gemel.index import Collection, KnownModel, Record
+from gemel.tasks.ahead import Later
 from gemel.tasks.channels import Channels
 from gemel.tasks.passages import Chunking, add_documents
 from gemel.tasks.rerank import Reranking
@@ -66,6 +67,27 @@ def test_hybrid_ranks_are_those_of_a_fusion_by_hand(collection: Collection) -> N
     hits = search(collection, ["dog cat"], 4, mode="hybrid")[0]
     assert ids(hits) == sorted(expected, key=lambda id_: -expected[id_])
     assert [hit.score for hit in hits] == pytest.approx([expected[hit.id] for hit in hits])
+
+
+def test_channels_beside_each_other_find_what_they_find_in_turns(
+    filled: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = ["dog piano", "cold green street", "cat", "a man plays"]
+    beside = [search(filled, [query], 20, explain=True) for query in queries]
+    monkeypatch.setattr("gemel.tasks.channels.Ahead", Later)
+    assert [search(filled, [query], 20, explain=True) for query in queries] == beside
+    assert any(hit.explanation and len(hit.explanation.channels) == 2 for hits in beside for hit in hits[0])
+
+
+def test_an_error_by_words_reaches_who_asked(filled: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise Damaged("the words are lost")
+
+    monkeypatch.setattr("gemel.index.commit.Commit.lexical", fail)
+    with pytest.raises(Damaged, match="the words are lost"):
+        search(filled, ["dog"])
+    monkeypatch.undo()
+    assert search(filled, ["dog"], 3)[0]
 
 
 def test_hybrid_is_the_default_and_dense_where_there_is_no_full_text(
