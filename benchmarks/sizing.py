@@ -101,7 +101,7 @@ def table(dim: int, rates: Rates, machine: Machine) -> str:
 @click.option("--dim", default=384, show_default=True)
 @click.option("--sentences", default=1_300.0, show_default=True, help="Encoded by a core in a second.")
 @click.option("--pair-operations", default=2.4e12, show_default=True, help="A core's, at 0.9 and above.")
-@click.option("--index-rows", default=600.0, show_default=True, help="Indexed by a core in a second.")
+@click.option("--index-rows", default=1_600.0, show_default=True, help="Indexed by a core in a second.")
 @click.option("--bytes-of-row", default=2_520.0, show_default=True, help="In a collection, with its index.")
 @click.option("--bytes-of-graph", default=535.0, show_default=True, help="Of the index alone.")
 @click.option("--cores", default=16, show_default=True, help="Of a machine.")
