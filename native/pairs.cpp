@@ -29,22 +29,25 @@ uint32_t descending(float score) {
     return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
 }
 
-// The pairs by score alone, best first. What is sorted, eleven bits at a time from the lowest, is a number for the
-// score with the place of the pair: half of what a pair takes, and near enough to stay in the cache.
+// The pairs by score alone, best first. What is sorted, from its lowest bits on, is a number for the score with the
+// place of the pair: half of what a pair takes, and near enough to stay in the cache. Of scores that are all near each
+// other few bits differ, and two passes do.
 std::vector<Pair> by_score(const std::vector<Pair>& pairs) {
-    constexpr int bits = 11, buckets = 1 << bits, n_passes = 3;
+    constexpr int bits = 12, buckets = 1 << bits;
     std::vector<uint64_t> keys(pairs.size()), sorted(pairs.size());
-    std::vector<size_t> at(size_t(n_passes) * buckets, 0);
-    for (size_t i = 0; i < pairs.size(); ++i) {
-        const uint32_t key = descending(pairs[i].score);
-        keys[i] = uint64_t(key) << 32 | i;
-        for (int pass = 0; pass < n_passes; ++pass) ++at[size_t(pass * buckets) + (key >> (pass * bits) & (buckets - 1))];
+    uint32_t least = std::numeric_limits<uint32_t>::max(), most = 0;
+    for (const Pair& pair : pairs) {
+        const uint32_t key = descending(pair.score);
+        least = std::min(least, key);
+        most = std::max(most, key);
     }
-    for (int pass = 0; pass < n_passes; ++pass) {
-        size_t* const own = at.data() + pass * buckets;
+    for (size_t i = 0; i < pairs.size(); ++i) keys[i] = uint64_t(descending(pairs[i].score) - least) << 32 | i;
+    for (int shift = 0; shift < 32 && (most - least) >> shift > 0; shift += bits) {
+        std::vector<size_t> at(buckets, 0);
+        for (const uint64_t key : keys) ++at[key >> (32 + shift) & (buckets - 1)];
         size_t before = 0;
-        for (int b = 0; b < buckets; ++b) before += std::exchange(own[b], before);
-        for (const uint64_t key : keys) sorted[own[key >> (32 + pass * bits) & (buckets - 1)]++] = key;
+        for (size_t& bucket : at) before += std::exchange(bucket, before);
+        for (const uint64_t key : keys) sorted[at[key >> (32 + shift) & (buckets - 1)]++] = key;
         keys.swap(sorted);
     }
     std::vector<Pair> ordered(pairs.size());
@@ -82,13 +85,13 @@ void BestPairs::cut() {
 
 std::vector<Pair> BestPairs::sorted() {
     const std::lock_guard<std::mutex> guard(lock);
-    cut();
-    std::vector<Pair> ordered = by_score(pairs);
+    std::vector<Pair> ordered = by_score(pairs);  // all of them: to choose the best first takes longer
     for (auto equal = ordered.begin(); equal != ordered.end();) {
-        const auto end = std::find_if(equal, ordered.end(), [=](const Pair& pair) { return pair.score != equal->score; });
-        std::sort(equal, end, is_earlier);
+        const auto end = std::find_if(equal + 1, ordered.end(), [=](const Pair& pair) { return pair.score != equal->score; });
+        if (end - equal > 1) std::sort(equal, end, is_earlier);
         equal = end;
     }
+    ordered.resize(std::min(ordered.size(), limit));
     return ordered;
 }
 
