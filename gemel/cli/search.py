@@ -90,6 +90,7 @@ class Asker:
         self.collection = collection
         self._asked = {name: choices[name] for name in ("k", "mode", "filter", "offset", "explain")}
         self._asked["reranker"] = _reranking(choices)
+        self._has_told = False
 
     def answer(self, queries: Sequence[str], *, shows: bool) -> None:
         """Search for each query, and print what was found."""
@@ -103,6 +104,17 @@ class Asker:
                 _show(hits, found_words(self.collection, query), seconds / len(queries))
             else:
                 _write_lines(query, hits, self._asked["offset"])
+        if not any(found) and self._asked["filter"] is not None:
+            self._tell_unknown_fields(self._asked["filter"])
+
+    def _tell_unknown_fields(self, filter_: str) -> None:
+        from gemel.tasks.unknown_fields import unknown_fields
+
+        names = [] if self._has_told else unknown_fields(self.collection, filter_)
+        self._has_told = True
+        if names:
+            spoken = ", ".join(names)
+            click.echo(f"gemel: no record has the field {spoken} that the filter names", err=True)
 
 
 def _opened(path: str, choices: Mapping[str, Any]) -> Store:

@@ -58,3 +58,10 @@ class Joined:
 
 
 Test: TypeAlias = Truthy | Compared | OneOf | Containing | Negated | Joined
+
+
+def fields_of(test: Test) -> set[Field]:
+    """The fields that a test looks at."""
+    if isinstance(test, Joined):
+        return set().union(*map(fields_of, test.tests))
+    return fields_of(test.test) if isinstance(test, Negated) else {test.field}

@@ -68,6 +68,16 @@ def test_standard_input_is_utf8_with_or_without_a_byte_order_mark(made: Path) ->
     assert (done.returncode, b"stdin, line 2: invalid start byte" in done.stderr) == (1, True)
 
 
+def test_a_filter_that_names_no_field_is_told_once(made: Path) -> None:
+    asked = ("search", made, "-", "--mode", "lexical", "--filter")
+    found = run(*asked, "nn > 1 and n >= 0", stdin="dog\ncat\n")
+    assert (found.returncode, found.stdout) == (0, "")
+    assert found.stderr.count("no record has the field nn that the filter names") == 1
+    assert "no record has" not in run(*asked, "n > 100", stdin="dog").stderr
+    assert "no record has the field not, a.b that" in run(*asked, "`not` = 1 or a.b = 2", stdin="dog").stderr
+    assert "no record has the field a field" in run(*asked, "`a field` = 1", stdin="dog").stderr
+
+
 def test_a_passage_points_into_its_document(made: Path) -> None:
     (line,) = lines_of("search", made, "piano", "-k", 1, "--mode", "lexical")
     assert line["id"] == "book"
