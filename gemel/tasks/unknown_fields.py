@@ -5,6 +5,7 @@ from __future__ import annotations
 from gemel.index import Filter, Store
 from gemel.index.filter_tree import Field, fields_of
 
+
 def unknown_fields(collection: Store, filter: str | Filter) -> list[str]:
     """The names of the fields in a filter that are in no record's metadata, or null in all."""
     read = filter if isinstance(filter, Filter) else Filter(filter)
