@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from scale.test_ray import on_a_cluster
+from scale.test_ray import TESTS, on_a_cluster
 from stand_ins import sentences
 from store_places import Place
 
@@ -80,6 +81,7 @@ def test_the_command_makes_fills_and_indexes(tiny_bert: Path, tmp_path: Path) ->
     done = subprocess.run(  # for Ray leaves threads behind
         [sys.executable, "-m", "gemel", *command, *chosen],
         cwd=tiny_bert.parent,
+        env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
         timeout=300,
