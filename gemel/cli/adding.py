@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -15,13 +16,20 @@ from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
-    from gemel.index import Record, Store
+    from gemel.index import Added, Record, Store
     from gemel.scale import Runner
     from gemel.tasks.folder import Synced
     from gemel.tasks.passages import Chunking
 
 OVERLAP_SHARE = 1 / 8
 NEVER_CUT = 1 << 40
+
+
+class Adding(Protocol):
+    """Puts documents into a collection, and tells how many are in it."""
+
+    def __call__(self, documents: Iterator[Record], *, on_progress: Callable[[int], object]) -> Added:
+        """What became of them."""
 
 
 def chunking_of(opened: Store, max_tokens: int | None, overlap_tokens: int | None) -> Chunking:
@@ -40,48 +48,36 @@ def chunking_of(opened: Store, max_tokens: int | None, overlap_tokens: int | Non
     return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
 
 
-def add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, chunking: Chunking) -> None:
-    """Add documents here, and tell what became of them."""
+def add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, add: Adding) -> None:
+    """Add documents, here or by workers, and tell what became of them."""
     from gemel.cli.opening import keep_index
-    from gemel.tasks.passages import add_documents
 
     began = time.perf_counter()
     with progress_bar(n_rows, "add") as bar:
-        added = add_documents(opened, documents, chunking, on_progress=lambda n: bar.update(n - bar.n))
+        added = add(documents, on_progress=lambda n: bar.update(n - bar.n))
     keep_index(opened)
     echo_added(opened, asdict(added), began)
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Who encodes and stores, and how they are asked to."""
+def added_here(opened: Store, chunking: Chunking) -> Adding:
+    """Documents are encoded and stored by this process."""
+    from gemel.tasks.passages import add_documents
 
-    runner: Runner
-    chunking: Chunking
-    choices: Mapping[str, Any]
+    return partial(add_documents, opened, chunking=chunking)
 
 
-def fill_from(
-    path: str, opened: Store, documents: Iterator[Record], n_rows: int | None, workers: Workers
-) -> None:
+def added_by(
+    runner: Runner, path: str, opened: Store, chunking: Chunking, choices: Mapping[str, Any]
+) -> Adding:
     """The same by workers, each of which opens the model and the collection itself."""
-    from gemel.cli.opening import document_prompt, keep_index, lasting_name
+    from gemel.cli.opening import document_prompt, lasting_name
     from gemel.scale import fill
     from gemel.scale.parts import EncoderChoice
 
-    runner, choices = workers.runner, workers.choices
     model = lasting_name(choices["model"] or opened.settings.model or None)
     computing = (choices["precision"], choices["device"], runner.threads())
     choice = EncoderChoice(model, *computing, prompt=document_prompt(opened.encoder))
-    began = time.perf_counter()
-    with progress_bar(n_rows, "add") as bar:
-
-        def show(n_done: int) -> None:
-            bar.update(n_done - bar.n)
-
-        added = fill(path, documents, workers.chunking, choice, runner=runner, on_progress=show)
-    keep_index(opened)
-    echo_added(opened, asdict(added), began)
+    return partial(fill, path, chunking=chunking, choice=choice, runner=runner)
 
 
 def echo_added(opened: Store, added: dict[str, int], began: float) -> None:

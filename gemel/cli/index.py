@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gemel.cli import options
-from gemel.cli.adding import Workers, add_files, chunking_of, echo_added, fill_from, watch
+from gemel.cli.adding import add_files, added_by, added_here, chunking_of, echo_added, watch
 from gemel.cli.documents import count_rows, documents_of, number_columns, source_of
 from gemel.cli.reports import one_truncation_report
 from gemel.progress import progress_bar
@@ -126,11 +126,12 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
                 watch(opened, chunking, choices)
                 return
             documents = documents_of(texts, number_columns(choices["metadata"]))
-            if runner is None:
-                add_files(opened, documents, n_rows, chunking)
-            else:
-                workers = Workers(runner, chunking, choices)
-                fill_from(path, opened, documents, n_rows, workers)
+            adding = (
+                added_here(opened, chunking)
+                if runner is None
+                else added_by(runner, path, opened, chunking, choices)
+            )
+            add_files(opened, documents, n_rows, adding)
 
 
 @command.command("remove")

@@ -17,8 +17,9 @@ from gemel.errors import InvalidInput
 from gemel.index.arguments import checked_vectors, checked_window, read_filter
 from gemel.index.backend import Backend, Held, Ranked
 from gemel.index.filters import Filter
+from gemel.index.kept_moment import KeptMoment
 from gemel.index.lexical import chosen_tokenizer
-from gemel.index.moment import KeptMoment, Moment
+from gemel.index.moment import Moment
 from gemel.index.opened import OpenedCollection
 from gemel.index.planning import changes_for
 from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
@@ -102,7 +103,7 @@ class RemoteCollection(OpenedCollection):
     @contextmanager
     def moment(self, *, by_vector: bool = True) -> Iterator[Moment]:
         """The collection as it is now: the server answers with whole records, which are kept."""
-        yield KeptMoment(self, self.settings.fingerprint)
+        yield KeptMoment(self)
 
     def plan(self, filter: str | Filter | None = None) -> Plan:
         """How a search by vector would be answered, and why so."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemel.contracts import OnTruncate
-from gemel.errors import InvalidInput, TruncationWarning
+from gemel.errors import InvalidInput
+from gemel.scale.flaws import Flaws
 from gemel.scale.inputs import StoredTexts, look_through, parts_of
 from gemel.scale.manifest import Manifest, begin_or_continue
 from gemel.scale.parts import EncoderChoice, PartWriter
@@ -89,16 +89,14 @@ def encode_files(
     if on_progress is not None:
         on_progress(n_done, manifest.rows)
     parts = parts_of(sources, manifest.inputs, settings.part_rows, done)
-    n_truncated = max_tokens = 0
+    flaws = Flaws()
     for part in runner.run(PartWriter(choice, encoder.fingerprint, folder.url), parts):
-        n_done, n_truncated = n_done + part.rows, n_truncated + part.n_truncated
-        max_tokens = max(max_tokens, part.max_tokens)
+        n_done, flaws = n_done + part.flaws.n_texts, flaws.joined(part.flaws)
         if on_progress is not None:
             on_progress(n_done, manifest.rows)
     folder.sweep()
     manifest.write(folder, is_complete=True)
-    if n_truncated:
-        warnings.warn(TruncationWarning(n_truncated, n_done - n_resumed, max_tokens), stacklevel=2)
+    flaws.tell()
     return EncodedFiles(
         folder.name, manifest.rows, n_resumed, len(manifest.sizes()), encoder.dim, encoder.fingerprint
     )

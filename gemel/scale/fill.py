@@ -3,47 +3,22 @@
 from __future__ import annotations
 
 import uuid
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from gemel.errors import InvalidInput, TruncationWarning, UnknownWordsWarning
+from gemel.errors import InvalidInput
 from gemel.index import Added, Record, Store
 from gemel.index.opening import is_remote, open_collection, shown_address
+from gemel.scale.flaws import Flaws, with_flaws
 from gemel.scale.parts import EncoderChoice
 from gemel.scale.runners import LocalRunner, Runner
 from gemel.tasks.passages import WINDOW_DOCUMENTS, Chunking, add_documents, each_once
 
 # Workers store one after the other: with many of them a turn is long in coming.
 TIMEOUT_SECONDS = 600.0
-
-
-class Flaws(NamedTuple):
-    """What a worker would have warned of: texts that were cut, or that have no known word."""
-
-    n_texts: int = 0
-    n_truncated: int = 0
-    max_tokens: int = 0
-    n_unknown: int = 0
-
-    def joined(self, other: Flaws) -> Flaws:
-        """The flaws of both."""
-        return Flaws(
-            self.n_texts + other.n_texts,
-            self.n_truncated + other.n_truncated,
-            max(self.max_tokens, other.max_tokens),
-            self.n_unknown + other.n_unknown,
-        )
-
-    def tell(self) -> None:
-        """Warn of them here."""
-        if self.n_truncated:
-            warnings.warn(TruncationWarning(self.n_truncated, self.n_texts, self.max_tokens), stacklevel=3)
-        if self.n_unknown:
-            warnings.warn(UnknownWordsWarning(self.n_unknown, self.n_texts), stacklevel=3)
 
 
 class WindowDone(NamedTuple):
@@ -69,11 +44,8 @@ class WindowFiller:
     def __call__(self, window: list[Record]) -> WindowDone:
         """Encode what is new or changed, and store it."""
         collection = _opened(self.address, self.choice, self.run)
-        with warnings.catch_warnings(record=True) as caught:
-            for kind in (TruncationWarning, UnknownWordsWarning):
-                warnings.simplefilter("always", kind)
-            added = add_documents(collection, window, self.chunking)
-        return WindowDone(len(window), added, _flaws([each.message for each in caught], len(window)))
+        added, flaws = with_flaws(lambda: add_documents(collection, window, self.chunking), len(window))
+        return WindowDone(len(window), added, flaws)
 
 
 def fill(
@@ -114,13 +86,3 @@ def check_shared(address: str) -> None:
 def _opened(address: str, choice: EncoderChoice, run: str) -> Store:
     # The index is made once, at the end: to grow it with each of many windows takes longer.
     return open_collection(address, choice.open(), keeps_index=False, timeout_seconds=TIMEOUT_SECONDS)
-
-
-def _flaws(told: list[Warning | str], n_texts: int) -> Flaws:
-    cut = [each for each in told if isinstance(each, TruncationWarning)]
-    return Flaws(
-        n_texts,
-        sum(each.n_truncated for each in cut),
-        max((each.max_tokens for each in cut), default=0),
-        sum(each.n_unknown for each in told if isinstance(each, UnknownWordsWarning)),
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +13,9 @@ from gemel.contracts import OnTruncate, Vectors
 from gemel.data.parquet import import_pyarrow
 from gemel.data.stored_vectors import StoredVectors
 from gemel.data.texts import Id
-from gemel.errors import Damaged, ModelMismatch, TruncationWarning
+from gemel.errors import Damaged, ModelMismatch
 from gemel.loading import load_encoder
+from gemel.scale.flaws import Flaws, with_flaws
 from gemel.scale.inputs import Part
 from gemel.scale.manifest import part_name, read_manifest
 from gemel.scale.places import Folder
@@ -56,9 +56,7 @@ class PartDone(NamedTuple):
     """What became of a part."""
 
     number: int
-    rows: int
-    n_truncated: int
-    max_tokens: int
+    flaws: Flaws
 
 
 @dataclass(frozen=True)
@@ -77,17 +75,9 @@ class PartWriter:
                 f"a worker has opened {self.choice.model or 'the default model'} with the fingerprint "
                 f"{encoder.fingerprint}, expected {self.fingerprint}: put the same model on every machine"
             )
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", TruncationWarning)
-            vectors = encoder.encode(part.texts, show_progress=False)
-        cut = [each.message for each in caught if isinstance(each.message, TruncationWarning)]
+        vectors, flaws = with_flaws(lambda: encoder.encode(part.texts, show_progress=False), len(part.texts))
         Folder(self.output).write(part_name(part.number), lambda file: _write(file, part.ids, vectors))
-        return PartDone(
-            part.number,
-            len(part.texts),
-            sum(each.n_truncated for each in cut),
-            max((each.max_tokens for each in cut), default=0),
-        )
+        return PartDone(part.number, flaws)
 
 
 def open_parts(output: str | Path) -> StoredVectors:
