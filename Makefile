@@ -12,7 +12,7 @@ PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test test-extras bench-encode bench-few-shot bench-pairs bench-probe bench-scale bench-search bench-serve bench-static bench-stores bench-train format help clean
+.PHONY: demo test test-extras bench-encode bench-few-shot bench-pairs bench-probe bench-scale bench-search bench-serve bench-static bench-stores bench-train bench-uses format help clean
 
 demo: $(VENV)/installed-demo ## the most similar pairs of 10,000 sentences, a few searches, a few clusters
 	@$(BIN)/gemel demo
@@ -58,6 +58,9 @@ bench-serve: $(VENV)/installed-dev $(PEERS)-infinity/installed $(PEERS)-onnx/ins
 
 bench-static: $(VENV)/installed-dev $(PEERS)-model2vec/installed ## static tables beside model2vec; needs GEMEL_DATA and MODEL, takes ARGUMENTS
 	$(BIN)/python benchmarks/static.py --peers $(PEERS) --model $(MODEL) $(ARGUMENTS)
+
+bench-uses: $(VENV)/installed-dev $(PEERS)/installed ## duplicates and clusters beside sentence-transformers' vectors; needs GEMEL_DATA, takes ARGUMENTS
+	$(BIN)/python benchmarks/uses.py --peers $(PEERS) $(ARGUMENTS)
 
 format: $(VENV)/installed-dev ## let ruff lay out the code
 	$(BIN)/ruff format .

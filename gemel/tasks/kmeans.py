@@ -1,6 +1,6 @@
 """A given number of groups of alike vectors: k-means, seeded, in blocks of rows.
 
-k-means++ chooses the first centres, Lloyd's steps move them until nothing changes, and the best of several
+Greedy k-means++ chooses the first centres, Lloyd's steps move them until nothing changes, and the best of several
 beginnings is kept. By cosine, rows and centres have unit length.
 """
 
@@ -77,19 +77,29 @@ def _prepared(vectors: npt.ArrayLike, measure: str) -> tuple[Vectors, Vectors]:
 
 
 def _first_centres(rows: Vectors, n_groups: int, generator: np.random.Generator) -> Vectors:
-    """k-means++: each next centre is a row, drawn in proportion to its squared distance to those before."""
+    """Greedy k-means++: a few rows are drawn by their squared distance to the centres so far, the best stays.
+
+    The best is the one that leaves the least distance to all rows.
+    """
+    n_drawn = 2 + int(np.log(n_groups))
     chosen = [int(generator.integers(len(rows)))]
     nearest = _squares(rows, rows[chosen])[:, 0]
     while len(chosen) < n_groups:
-        total = nearest.sum()
-        if total > 0:
-            place = np.searchsorted(np.cumsum(nearest), generator.random() * total, side="right")
-            row = min(int(place), len(rows) - 1)
-        else:  # fewer distinct rows than groups
-            row = int(generator.integers(len(rows)))
-        chosen.append(row)
-        nearest = np.minimum(nearest, _squares(rows, rows[[row]])[:, 0])
+        drawn = _drawn(nearest, n_drawn, generator)
+        left = np.minimum(nearest[:, None], _squares(rows, rows[drawn]))
+        best = int(left.sum(axis=0).argmin())
+        chosen.append(int(drawn[best]))
+        nearest = left[:, best]
     return rows[chosen].copy()
+
+
+def _drawn(weights: _Doubles, n: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Rows, each as likely as its weight is of all; any rows where no weight is left."""
+    total = weights.sum()
+    if total <= 0:  # fewer distinct rows than groups
+        return generator.integers(len(weights), size=n)
+    places = np.searchsorted(np.cumsum(weights), generator.random(n) * total, side="right")
+    return np.minimum(places, len(weights) - 1)
 
 
 def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int) -> Partition:
