@@ -1,7 +1,7 @@
 """A given number of groups of alike vectors: k-means, seeded, in blocks of rows.
 
-Greedy k-means++ chooses the first centres, Lloyd's steps move them until nothing changes, and the best of several
-beginnings is kept. By cosine, rows and centres have unit length.
+Greedy k-means++ chooses the first centres, Lloyd's steps move them until nothing changes, and the best of
+several beginnings is kept. By cosine, rows and centres have unit length.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def _drawn(weights: _Doubles, n: int, generator: np.random.Generator) -> npt.NDA
     if total <= 0:  # fewer distinct rows than groups
         return generator.integers(len(weights), size=n)
     places = np.searchsorted(np.cumsum(weights), generator.random(n) * total, side="right")
-    return np.minimum(places, len(weights) - 1)
+    drawn: npt.NDArray[np.int64] = np.minimum(places, len(weights) - 1)
+    return drawn
 
 
 def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int) -> Partition:
