@@ -181,6 +181,7 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
             click.echo(f"  {name:>10}  {value}")
         click.echo()
     minutes = preview.seconds / 60
+    click.echo(preview.overlap)
     click.echo(f"objective: {preview.objective}")
     click.echo(f"steps: {preview.n_steps:,}, about {minutes:,.1f} minutes here, validation not counted")
 

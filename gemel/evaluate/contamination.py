@@ -7,10 +7,10 @@ and blanks only separate. Pairs have no order. That finds copies, not paraphrase
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
@@ -62,9 +62,7 @@ def find_overlap(evaluation: Mapping[str, Examples], training: Iterable[Examples
     for name, examples in sets.items():
         if not len(examples):
             raise InvalidInput(f"the evaluation set {name} has no examples; expected at least one")
-    asked = {
-        name: [_pairs(map(canonical, row)) for row in _rows(examples)] for name, examples in sets.items()
-    }
+    asked = {name: _pairs_by_row(examples) for name, examples in sets.items()}
     wanted_pairs = {pair for rows in asked.values() for pairs in rows for pair in pairs}
     wanted_texts = {text for pair in wanted_pairs for text in pair}
     seen_pairs, seen_texts = set[_Pair](), set[str]()
@@ -77,27 +75,57 @@ def find_overlap(evaluation: Mapping[str, Examples], training: Iterable[Examples
     return [_overlap(name, sets[name], asked[name], seen_pairs, seen_texts) for name in sets]
 
 
+def leave_out_overlap(training: Examples, evaluation: Mapping[str, Examples]) -> Examples:
+    """The training data without the rows that hold a pair of an evaluation set."""
+    held_out = {pair for each in evaluation.values() for pairs in _pairs_by_row(each) for pair in pairs}
+    rows = [n for n, pairs in enumerate(_pairs_by_row(training)) if held_out.isdisjoint(pairs)]
+    left_out = {**training.left_out, "pairs of test sets": len(training) - len(rows)}
+    return replace(training.take(rows), left_out=left_out, unused=training.unused)
+
+
+def describe_overlaps(overlaps: Sequence[Overlap], of: Literal["pairs", "texts"] = "pairs") -> str:
+    """One line for a person: how much of which sets stands in the training data, and which do not."""
+    counts = {
+        each.name: (each.n_shared_pairs, each.n_pairs)
+        if of == "pairs"
+        else (each.n_shared_texts, each.n_texts)
+        for each in overlaps
+    }
+    shared = [f"{n:,} of {n_all:,} of {name}" for name, (n, n_all) in counts.items() if n]
+    none = [name for name, (n, _) in counts.items() if not n]
+    parts = [", ".join(shared), f"none of {', '.join(none)}" if none else ""]
+    return f"{of} of test sets in the training data: {'; '.join(filter(None, parts))}"
+
+
 def canonical(text: str) -> str:
     """The text by which copies are known: letters, digits and marks in NFKC, case folded, single blanks."""
-    if text.isascii():  # ten times as quick, and most of English
+    if text.isascii():  # most of English, which needs no normalising
         folded = text.lower()
-        kept = folded.translate(_ASCII)
     else:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-        kept = "".join(map(_letter_or_blank, folded))
+    kept = folded.translate(_LETTERS)
     # A text of nothing but signs is itself, lest all such texts be one.
     return " ".join(kept.split()) or " ".join(folded.split())
 
 
-def _letter_or_blank(character: str) -> str:
-    return character if unicodedata.category(character)[0] in "LMN" else " "
+class _Letters(dict[int, str]):
+    """Each character as it is, or a blank in place of what only separates; looked up once."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        self[code] = character if unicodedata.category(character)[0] in "LMN" else " "
+        return self[code]
 
 
-_ASCII = {code: _letter_or_blank(chr(code)) for code in range(128)}
+_LETTERS = _Letters()
 
 
 def _rows(examples: Examples) -> Iterable[tuple[str, ...]]:
     return zip(*examples.columns.values(), strict=True)
+
+
+def _pairs_by_row(examples: Examples) -> list[list[_Pair]]:
+    return [_pairs(map(canonical, row)) for row in _rows(examples)]
 
 
 def _pairs(texts: Iterable[str]) -> list[_Pair]:

@@ -158,6 +158,15 @@ def _with_average(scores: list[Scores]) -> Iterator[Scores]:
 
 
 _LANGUAGES = ("de", "en", "es", "fr", "ja", "ko", "zh")
+DUPLICATE_TASKS = (
+    Task("Quora (sample)", "quora_pairs_sample/sample.tsv", 6_493, _duplicates),
+    Task("PAWS-Wiki (sample)", "paws_wiki_sample/sample.tsv", 6_488, _duplicates),
+    Task("MRPC", "mrpc/test.tsv", 1_725, _duplicates),
+)
+NLI_TASKS = (
+    Task("SNLI (dev)", "snli/dev.tsv", 9_842, _nli),
+    Task("MultiNLI (matched dev)", "mnli/dev_matched.tsv", 9_815, _nli),
+)
 GROUPS: dict[str, Group] = {
     "sts": _sts_group("sts", "the paper's seven: STS12 to STS16, STSb, SICK-R; Spearman of cosines"),
     "sts-mteb": _sts_group("sts-mteb", "the same as mteb has them: all of SICK"),
@@ -173,12 +182,7 @@ GROUPS: dict[str, Group] = {
         Task("TREC", "trec/test.tsv", 500, _few_shot, more_files=("trec/train.tsv",)),
         Task("SST-2", "sst2/test.tsv", 1_821, _few_shot, more_files=("sst2/train.tsv.gz",)),
     ),
-    "duplicates": _task_group(
-        "Quora, PAWS, MRPC; average precision",
-        Task("Quora (sample)", "quora_pairs_sample/sample.tsv", 6_493, _duplicates),
-        Task("PAWS-Wiki (sample)", "paws_wiki_sample/sample.tsv", 6_488, _duplicates),
-        Task("MRPC", "mrpc/test.tsv", 1_725, _duplicates),
-    ),
+    "duplicates": _task_group("Quora, PAWS, MRPC; average precision", *DUPLICATE_TASKS),
     "duplicates-multilingual": _task_group(
         "PAWS-X in seven languages; average precision",
         *(
@@ -209,8 +213,7 @@ GROUPS: dict[str, Group] = {
     ),
     "nli": _task_group(
         "SNLI and MultiNLI by the classifier that softmax training has left in a model; accuracy",
-        Task("SNLI (dev)", "snli/dev.tsv", 9_842, _nli),
-        Task("MultiNLI (matched dev)", "mnli/dev_matched.tsv", 9_815, _nli),
+        *NLI_TASKS,
         needs_head=True,
     ),
 }

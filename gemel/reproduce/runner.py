@@ -24,6 +24,7 @@ from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.model import CrossEncoder
 from gemel.reproduce.beginning import begun_with, keep_to_beginning
+from gemel.reproduce.overlap import tell_overlap
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
 from gemel.reproduce.step_builder import StepBuilder
@@ -57,6 +58,7 @@ class Preview:
     n_steps: int
     seconds: float
     first: list[dict[str, Any]]
+    overlap: str  # with the sets that models are measured on
 
 
 class RecipeRunner:
@@ -74,6 +76,7 @@ class RecipeRunner:
         self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
         self.team = join_team()  # before a model is opened: each process has a device of its own
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
+        self._tests = data  # the folder of the sets that models are measured on
         self.device = device
         self._steps = StepBuilder(recipe, device)
         self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
@@ -95,7 +98,7 @@ class RecipeRunner:
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 self._keep_to_beginning(number, place, seed, resume)
                 finished = self._finished(place) if resume else None
-                result = finished or self._run_stage(number, start, place, seed, resume)
+                result = finished or self._run_stage(number, start, place, seed, resume, on_stage)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
             if not self.team.is_leader and not start.exists():
@@ -130,6 +133,7 @@ class RecipeRunner:
             n_steps=n_steps,
             seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
+            overlap=tell_overlap(examples, self._tests),
         )
 
     def read(self, source: DataSource) -> Examples:
@@ -160,10 +164,20 @@ class RecipeRunner:
             return None
         return str(Path(self.tensorboard) / self.recipe.name / self._place(Path(), seed, number))
 
-    def _run_stage(self, number: int, start: str | Path, place: Path, seed: int, resume: bool) -> TrainResult:
+    def _run_stage(
+        self,
+        number: int,
+        start: str | Path,
+        place: Path,
+        seed: int,
+        resume: bool,
+        tell: Callable[[str], None],
+    ) -> TrainResult:
         stage = self.recipe.stages[number - 1]
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
+        overlap = self.team.from_leader(lambda: tell_overlap(examples, self._tests))
+        tell(overlap)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
         step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, place))
@@ -182,6 +196,7 @@ class RecipeRunner:
             n_examples=len(examples),
             data=", ".join(task.data.name for task in stage.tasks),
             settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
+            overlap=overlap,
             scores=scores,
             is_cross_encoder=self.recipe.kind == "cross-encoder",
             labels=() if isinstance(examples, MixedExamples) else examples.label_names,

@@ -12,11 +12,14 @@ from gemel.data.examples import Examples, read_examples
 from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
+from gemel.evaluate.contamination import leave_out_overlap
+from gemel.evaluate.held_out import read_held_out
 
 DATA_KEYS = (
     *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range"),
-    *("contrasts", "translations"),
+    *("contrasts", "translations", "leave_out_tests"),
 )
+MADE_OF_EXAMPLES = ("contrasts", "leave_out_tests")  # once they are read
 FILE_KEYS = ("path", "columns", "where", "document")  # of plain texts
 TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 
@@ -42,9 +45,15 @@ class DataSource:
             return read_plain_texts(files, limit=self.options.get("limit"))
         if "translations" in self.options:
             return read_translations(place(self.path, data), **self.options["translations"])
-        options = {key: value for key, value in self.options.items() if key != "contrasts"}
+        options = {key: value for key, value in self.options.items() if key not in MADE_OF_EXAMPLES}
         examples = read_examples(place(self.path, data), **options)
-        return contrasted(examples) if self.options.get("contrasts") else examples
+        if self.options.get("contrasts"):
+            examples = contrasted(examples)
+        return (
+            leave_out_overlap(examples, read_held_out(data))
+            if self.options.get("leave_out_tests")
+            else examples
+        )
 
 
 def _is_within(path: str) -> bool:

@@ -20,6 +20,7 @@ class CardFacts:
     n_examples: int
     data: str
     settings: Mapping[str, Any]
+    overlap: str = ""  # what of the sets that models are measured on stands in the data
     scores: Mapping[str, float] = field(default_factory=dict)
     is_cross_encoder: bool = False
     labels: Sequence[str] = ()
@@ -73,6 +74,8 @@ def _body(facts: CardFacts) -> list[str]:
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]
+    if facts.overlap:
+        lines.append(f"- {facts.overlap}")
     if facts.truncations:
         lines.append(f"- dimensions that stand alone: {', '.join(map(str, facts.truncations))} (Matryoshka)")
     if facts.labels:

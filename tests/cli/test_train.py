@@ -227,6 +227,44 @@ def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, d
     assert not (data / "out").exists()
 
 
+def test_what_test_sets_share_with_the_examples_is_told_kept_on_the_card_and_can_be_left_out(
+    tiny_bert: Path, data: Path
+) -> None:
+    (data / "stsb").mkdir()
+    rows = [line.split("\t") for line in (data / "sts.tsv").read_text(encoding="utf-8").splitlines()[1:5]]
+    write_table(data / "stsb/test.tsv", ["sentence1", "sentence2", "score"], rows)
+    told = "pairs of test sets in the training data: 4 of 4 of STSb"
+    common = (
+        "train",
+        "-m",
+        tiny_bert,
+        "--examples",
+        data / "triplets.tsv",
+        "--data",
+        data,
+        "--batch-size",
+        8,
+    )
+    assert told in call(*common, "--dry-run").stdout
+    done = call(*common, "-o", data / "out")
+    assert told in done.stderr
+    assert f"- {told}" in (data / "out/model/README.md").read_text(encoding="utf-8")
+
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "{tiny_bert}"
+        [[stage]]
+        data = {{ path = "triplets.tsv", leave_out_tests = true }}
+        train = {{ batch_size = 8 }}
+        """,
+    )
+    shown = call("train", recipe, "--data", data, "--dry-run").stdout
+    assert "20 triplets" in shown
+    assert "left out: 4 pairs of test sets" in shown
+    assert "pairs of test sets in the training data: none of STSb" in shown
+
+
 def test_a_cross_encoder_is_trained_by_the_same_loop(tiny_bert: Path, data: Path) -> None:
     arguments = ("--examples", data / "sts.tsv", "--validate", data / "sts.tsv", "-o", data / "out")
     done = call("train", "-m", tiny_bert, "--cross-encoder", "--score-range", 0, 5, *arguments)

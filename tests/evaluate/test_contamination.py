@@ -9,7 +9,8 @@ import pytest
 
 from gemel.data.examples import Examples, read_examples
 from gemel.errors import InvalidInput
-from gemel.evaluate.contamination import canonical, find_overlap
+from gemel.evaluate.contamination import canonical, describe_overlaps, find_overlap, leave_out_overlap
+from gemel.evaluate.held_out import HELD_OUT, read_held_out
 from gemel.evaluate.sts_sets import STS_YEARS, read_sts
 
 
@@ -92,4 +93,45 @@ def test_stsb_was_drawn_from_the_years_before_it(real_data: Path) -> None:
         "STS14": 1_861,
         "STS15": 1_102,
         "STS16": 197,
+    }
+
+
+def test_rows_with_a_held_out_pair_are_left_out_and_counted() -> None:
+    columns = {"anchor": ["a", "d", "g"], "positive": ["b", "e", "h"], "negative_1": ["c", "f", "i"]}
+    sets = {"one": pairs_of(("C!", "a")), "other": pairs_of(("h", "nothing else"))}
+    kept = leave_out_overlap(Examples("triplets", columns, left_out={"no text": 2}), sets)
+    assert kept.columns["anchor"] == ["d", "g"]  # g shares a text with a set, but no pair
+    assert kept.left_out == {"no text": 2, "pairs of test sets": 1}
+
+
+def test_the_line_names_what_is_shared_and_what_is_not() -> None:
+    found = find_overlap(
+        {"seen": pairs_of(("one", "two"), ("a", "b")), "new": pairs_of(("c", "d"))}, [TRAINING]
+    )
+    assert describe_overlaps(found) == (
+        "pairs of test sets in the training data: 1 of 2 of seen; none of new"
+    )
+    assert describe_overlaps(found, "texts") == (
+        "texts of test sets in the training data: 2 of 4 of seen; none of new"
+    )
+    assert describe_overlaps(found[1:]) == "pairs of test sets in the training data: none of new"
+
+
+def test_of_the_held_out_sets_those_are_read_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "stsb").mkdir()
+    (tmp_path / "stsb/test.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t5\n", encoding="utf-8")
+    (tmp_path / "sick").mkdir()
+    (tmp_path / "sick/train.tsv").write_text("sentence1\tsentence2\tscore\nc\td\t5\n", encoding="utf-8")
+    (found,) = read_held_out(tmp_path).items()  # all of SICK needs three files
+    assert found[0] == "STSb"
+    assert dict(found[1].columns) == {"first": ["a"], "second": ["b"]}
+
+
+def test_every_held_out_set_of_the_data_folder_can_be_read(real_data: Path) -> None:
+    sets = read_held_out(real_data)
+    assert set(HELD_OUT) - set(sets) <= {"KLUE-STS"}
+    assert {name: len(sets[name]) for name in ("STS12", "SICK-R (all)", "STSb in other languages")} == {
+        "STS12": 3_108,
+        "SICK-R (all)": 9_927,
+        "STSb in other languages": 15_169,
     }

@@ -1,0 +1,32 @@
+"""Every set of pairs that models are measured on, as far as it is at hand: what nobody should train on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gemel.data.examples import Examples, read_examples
+from gemel.evaluate.sts_sets import KLUE_STS, KORSTS, SICK_R_ALL, STS_SETS
+from gemel.evaluate.suite import DUPLICATE_TASKS, NLI_TASKS
+
+# Name -> files in the data folder. A set in several languages is one: a pair in any of them counts.
+HELD_OUT: dict[str, tuple[str, ...]] = {
+    **{each.name: (each.file, *each.more_files) for each in (*STS_SETS, SICK_R_ALL, KORSTS, KLUE_STS)},
+    "STSb in other languages": ("stsb_multi_mt/test.tsv.gz",),
+    **{task.name: (task.file,) for task in DUPLICATE_TASKS},
+    "PAWS-X (dev)": ("pawsx/dev.tsv.gz",),
+    **{task.name: (task.file,) for task in NLI_TASKS},
+}
+
+
+def read_held_out(folder: Path) -> dict[str, Examples]:
+    """The pairs of each set whose files are all in the folder."""
+    return {
+        name: _joined([read_examples(folder / file, kind="pairs") for file in files])
+        for name, files in HELD_OUT.items()
+        if all((folder / file).is_file() for file in files)
+    }
+
+
+def _joined(parts: list[Examples]) -> Examples:
+    columns = {role: [text for part in parts for text in part.columns[role]] for role in ("first", "second")}
+    return Examples("pairs", columns)

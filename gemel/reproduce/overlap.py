@@ -1,0 +1,23 @@
+"""What a stage is about to learn of the sets that models are measured on, told before it begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gemel.data.examples import Examples
+from gemel.data.places import DATA_VARIABLE, cache_folder
+from gemel.evaluate.contamination import describe_overlaps, find_overlap
+from gemel.evaluate.held_out import read_held_out
+from gemel.train import MixedExamples
+
+
+def tell_overlap(examples: Examples | MixedExamples, data: str | Path | None) -> str:
+    """One line: how much of each test set at hand stands in the examples."""
+    folder = Path(data or os.environ.get(DATA_VARIABLE) or cache_folder())
+    held_out = read_held_out(folder)
+    if not held_out:
+        return "no test set is at hand, so that none was looked for in the training data; see `gemel data`"
+    parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]
+    has_pairs = any(len(part.columns) > 1 for part in parts)
+    return describe_overlaps(find_overlap(held_out, parts), "pairs" if has_pairs else "texts")
