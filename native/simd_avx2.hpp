@@ -74,31 +74,18 @@ inline void transpose(const float* from, int64_t stride, float* to, int64_t to_s
 constexpr int attention_rows = 4;
 constexpr int attention_queries = 16;
 
-#if defined(GEMEL_AVX_VNNI)
 constexpr int tile_rows = 6;
+constexpr int columns_at_once = 16;  // two registers a row
+
+#if defined(GEMEL_AVX_VNNI)
 // As assembly for the same reason as with AVX-512: the sums of the intrinsic are spilt to the stack.
 inline void add_products(__m256i& sum, __m256i unsigned_bytes, __m256i signed_bytes) {
     asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(unsigned_bytes), "x"(signed_bytes));
 }
-#else
-constexpr int tile_rows = 4;
-// vpmaddubsw saturates at 16 bits. The lower seven bits of a byte and its highest bit each stay within
-// them (127 x 127 x 2 and 128 x 127 x 2), so the two halves give the exact sum.
-inline void add_products(__m256i& sum, __m256i unsigned_bytes, __m256i signed_bytes) {
-    const __m256i highest = _mm256_set1_epi8(char(0x80)), ones = _mm256_set1_epi16(1);
-    const __m256i low = _mm256_maddubs_epi16(_mm256_andnot_si256(highest, unsigned_bytes), signed_bytes);
-    const __m256i high = _mm256_maddubs_epi16(_mm256_and_si256(highest, unsigned_bytes), signed_bytes);
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(low, ones));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(high, ones));
-}
-#endif
-
-constexpr int columns_at_once = 16;  // two registers a row
 
 template <int Rows, class Take>
 __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,
-                                    gemel::Ahead ahead,
-                                    Take take) {
+                                    gemel::Ahead ahead, Take take) {
     for (int column = 0; column < 64; column += columns_at_once) {
         __m256i sum[Rows][2];
 #pragma GCC unroll 6
@@ -122,6 +109,68 @@ __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const i
             for (int c = 0; c < 2; ++c) take(r, column + c * lanes, sum[r][c]);
     }
 }
+#else
+// Without VNNI bytes are multiplied as words: vpmaddubsw saturates at 16 bits, and getting around that takes four
+// multiplications where two of words do. The sums are the same to the bit.
+constexpr int words_at_once = 1024;  // of a row: six of them stay in the nearest cache
+
+// The bytes of a row as words.
+inline void widen(const uint8_t* bytes, int n, int16_t* words) {
+    int k = 0;
+    for (; k + 16 <= n; k += 16) {
+        const __m128i sixteen = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes + k));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + k), _mm256_cvtepu8_epi16(sixteen));
+    }
+    for (; k < n; ++k) words[k] = bytes[k];
+}
+inline __m256i widened(const int8_t* sixteen) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
+}
+// Adds four words of a row, times those of eight columns, to two sums for each column. As assembly: the compiler
+// would spill the sums, and a register that holds products as well as the words is one that they can have.
+inline void add_products(__m256i& low, __m256i& high, const int16_t* four, __m256i low_weights, __m256i high_weights) {
+    __m256i words, products;
+    asm("vpbroadcastq %4, %2\n\t"
+        "vpmaddwd %6, %2, %3\n\t"
+        "vpmaddwd %5, %2, %2\n\t"
+        "vpaddd %3, %1, %1\n\t"
+        "vpaddd %2, %0, %0"
+        : "+x"(low), "+x"(high), "=&x"(words), "=&x"(products)
+        : "m"(*reinterpret_cast<const int16_t(*)[4]>(four)), "x"(low_weights), "x"(high_weights));
+}
+// The eight sums of eight columns out of their sixteen halves.
+inline __m256i joined(__m256i low, __m256i high) { return _mm256_permute4x64_epi64(_mm256_hadd_epi32(low, high), 0xd8); }
+
+template <int Rows, class Take>
+__attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const int8_t* panel, int depth,
+                                    gemel::Ahead ahead, Take take) {
+    alignas(32) int16_t words[Rows * words_at_once];
+    __m256i kept[64 / lanes][Rows][2];  // of a deep row: the sums of what has been widened before
+    for (int begin = 0; begin < depth; begin += words_at_once) {
+        const int n = depth - begin < words_at_once ? depth - begin : words_at_once;
+        for (int r = 0; r < Rows; ++r) widen(rows + r * stride + begin, n, words + r * words_at_once);
+        for (int column = 0; column < 64; column += lanes) {
+            __m256i sum[Rows][2];
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r)
+                for (int half = 0; half < 2; ++half)
+                    sum[r][half] = begin ? kept[column / lanes][r][half] : _mm256_setzero_si256();
+            const int8_t* weights = panel + begin * 64 + column * 4;
+            for (int k = 0; k < n; k += 4, weights += 256) {
+                if (column == 0) ahead.fetch();  // once is enough
+                const __m256i low = widened(weights), high = widened(weights + 16);
+#pragma GCC unroll 6
+                for (int r = 0; r < Rows; ++r) add_products(sum[r][0], sum[r][1], words + r * words_at_once + k, low, high);
+            }
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r) {
+                if (begin + n == depth) take(r, column, joined(sum[r][0], sum[r][1]));
+                else kept[column / lanes][r][0] = sum[r][0], kept[column / lanes][r][1] = sum[r][1];
+            }
+        }
+    }
+}
+#endif
 
 template <int Rows, class Take>
 __attribute__((noinline)) void tile(const float* rows, int64_t stride, const float* panel, int depth,
