@@ -18,7 +18,7 @@ from gemel.tasks.kmeans import Partition, assigned, kmeans, moved_centres
 SAMPLE_ROWS = 20_000
 SAMPLE_ROWS_PER_GROUP = 20
 BATCH_ROWS = 4_096
-_N_STARTS = 3
+_N_STARTS = 5  # as `kmeans` has: of three, one seed in eight ends 2% short of the best
 
 
 class UnitRows:
