@@ -5,6 +5,7 @@ PEERS := .venv-peers
 CLIENTS := .venv-clients
 ADAPTERS := .venv-adapters
 AXE := .cache/axe/package/axe.min.js
+BROWSER := .cache/browser
 SCREENSHOTS := .cache/screenshots
 BIN := $(VENV)/bin
 PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
@@ -25,7 +26,7 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m "not extras"
 
-test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(ADAPTERS)/installed $(AXE) ## what needs heavy peers, servers or a long run
+test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(ADAPTERS)/installed $(AXE) $(BROWSER) ## what needs heavy peers, servers or a long run
 	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras --ignore tests/adapters
 	$(ADAPTERS)/bin/python -m pytest -m extras tests/adapters
 
@@ -112,3 +113,10 @@ $(ADAPTERS)/installed: environments/adapters.txt environments/adapters-alone.txt
 $(AXE):
 	@mkdir -p .cache/axe
 	@if command -v npm > /dev/null; then cd .cache/axe && npm pack --silent axe-core@4.10.3 > /dev/null && tar xzf axe-core-4.10.3.tgz; fi
+
+# A browser to try the page in: Debian's, where this may install one; without any those tests are skipped, and say so.
+$(BROWSER):
+	@mkdir -p $(@D)
+	@if ! command -v chromium chromium-browser google-chrome > /dev/null && command -v apt-get > /dev/null && test "$$(id -u)" = 0; then \
+	  echo "installing chromium"; apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet chromium > /dev/null; fi
+	@touch $@
