@@ -118,5 +118,6 @@ $(AXE):
 $(BROWSER):
 	@mkdir -p $(@D)
 	@if ! command -v chromium chromium-browser google-chrome > /dev/null && command -v apt-get > /dev/null && test "$$(id -u)" = 0; then \
-	  echo "installing chromium"; apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet chromium > /dev/null; fi
+	  echo "installing chromium"; apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet chromium > /dev/null \
+	  || echo "chromium could not be installed"; fi
 	@touch $@
