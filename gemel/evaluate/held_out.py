@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gemel.data.examples import Examples, read_examples
+from gemel.data.places import cache_folder
 from gemel.evaluate.sts_sets import KLUE_STS, KORSTS, SICK_R_ALL, STS_SETS
 from gemel.evaluate.suite import DUPLICATE_TASKS, NLI_TASKS
 
@@ -25,6 +26,11 @@ def read_held_out(folder: Path) -> dict[str, Examples]:
         for name, files in HELD_OUT.items()
         if all((folder / file).is_file() for file in files)
     }
+
+
+def find_held_out(folder: Path) -> dict[str, Examples]:
+    """The sets of the folder, or where it has none, of the cache of downloaded ones."""
+    return read_held_out(folder) or read_held_out(cache_folder())
 
 
 def _joined(parts: list[Examples]) -> Examples:

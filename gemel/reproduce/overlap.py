@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from gemel.data.examples import Examples
-from gemel.data.places import DATA_VARIABLE, cache_folder
 from gemel.evaluate.contamination import describe_overlaps, find_overlap
-from gemel.evaluate.held_out import read_held_out
+from gemel.evaluate.held_out import find_held_out
 from gemel.train import MixedExamples
 
 
-def tell_overlap(examples: Examples | MixedExamples, data: str | Path | None) -> str:
+def tell_overlap(examples: Examples | MixedExamples, data: Path) -> str:
     """One line: how much of each test set at hand stands in the examples."""
-    folder = Path(data or os.environ.get(DATA_VARIABLE) or cache_folder())
-    held_out = read_held_out(folder)
+    held_out = find_held_out(data)
     if not held_out:
         return "no test set is at hand, so that none was looked for in the training data; see `gemel data`"
     parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]

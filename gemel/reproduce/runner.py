@@ -76,7 +76,6 @@ class RecipeRunner:
         self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
         self.team = join_team()  # before a model is opened: each process has a device of its own
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
-        self._tests = data  # the folder of the sets that models are measured on
         self.device = device
         self._steps = StepBuilder(recipe, device)
         self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
@@ -133,7 +132,7 @@ class RecipeRunner:
             n_steps=n_steps,
             seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
-            overlap=tell_overlap(examples, self._tests),
+            overlap=tell_overlap(examples, self.data),
         )
 
     def read(self, source: DataSource) -> Examples:
@@ -176,7 +175,7 @@ class RecipeRunner:
         stage = self.recipe.stages[number - 1]
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
-        overlap = self.team.from_leader(lambda: tell_overlap(examples, self._tests))
+        overlap = self.team.from_leader(lambda: tell_overlap(examples, self.data))
         tell(overlap)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well

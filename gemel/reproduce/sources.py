@@ -13,7 +13,7 @@ from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 from gemel.evaluate.contamination import leave_out_overlap
-from gemel.evaluate.held_out import read_held_out
+from gemel.evaluate.held_out import find_held_out
 
 DATA_KEYS = (
     *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range"),
@@ -49,11 +49,16 @@ class DataSource:
         examples = read_examples(place(self.path, data), **options)
         if self.options.get("contrasts"):
             examples = contrasted(examples)
-        return (
-            leave_out_overlap(examples, read_held_out(data))
-            if self.options.get("leave_out_tests")
-            else examples
-        )
+        return self._without_tests(examples, data) if self.options.get("leave_out_tests") else examples
+
+    def _without_tests(self, examples: Examples, data: Path) -> Examples:
+        held_out = find_held_out(data)
+        if not held_out:
+            raise InvalidInput(
+                f"pairs of test sets are to be left out of {self.path}, and no test set is in {data} or "
+                "among the downloaded ones; get some with `gemel data get stsb`, or take leave_out_tests out"
+            )
+        return leave_out_overlap(examples, held_out)
 
 
 def _is_within(path: str) -> bool:

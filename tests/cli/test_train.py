@@ -228,7 +228,7 @@ def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, d
 
 
 def test_what_test_sets_share_with_the_examples_is_told_kept_on_the_card_and_can_be_left_out(
-    tiny_bert: Path, data: Path
+    tiny_bert: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data / "stsb").mkdir()
     rows = [line.split("\t") for line in (data / "sts.tsv").read_text(encoding="utf-8").splitlines()[1:5]]
@@ -263,6 +263,11 @@ def test_what_test_sets_share_with_the_examples_is_told_kept_on_the_card_and_can
     assert "20 triplets" in shown
     assert "left out: 4 pairs of test sets" in shown
     assert "pairs of test sets in the training data: none of STSb" in shown
+
+    (data / "stsb/test.tsv").unlink()
+    monkeypatch.setenv("GEMEL_CACHE", str(data / "cache"))
+    with pytest.raises(InvalidInput, match="no test set is in"):
+        call("train", recipe, "--data", data, "--dry-run")
 
 
 def test_a_cross_encoder_is_trained_by_the_same_loop(tiny_bert: Path, data: Path) -> None:
