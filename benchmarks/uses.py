@@ -123,6 +123,12 @@ def cluster_row(name: str, data: LabelledTexts, systems: dict[str, Vectoriser], 
     return row
 
 
+def told(row: list[str]) -> list[str]:
+    """The row, shown as soon as it is there: some take minutes."""
+    click.echo(" · ".join(row), err=True)
+    return row
+
+
 @click.command()
 @click.option("--data", type=Path, envvar="GEMEL_DATA", required=True, help="The folder of data sets.")
 @click.option("--model", help="A model of both systems.  [default: all-MiniLM-L6-v2]")
@@ -141,10 +147,10 @@ def main(data: Path, model: str | None, seeds: int, peers: Path) -> None:
         except (Unavailable, OSError) as error:
             raise click.ClickException(f"a system could not be started: {error}") from None
         for name, file in PAIRS.items():
-            rows.append(duplicate_row(name, data / file, systems))
+            rows.append(told(duplicate_row(name, data / file, systems)))
         for name, (file, text) in CLASSES.items():
             texts = read_labelled(data / file, text=text)
-            rows.append(cluster_row(name, texts, systems, seeds))
+            rows.append(told(cluster_row(name, texts, systems, seeds)))
         for vectoriser in systems.values():
             vectoriser.close()
     click.echo(format_table(["set", "figure", GEMEL, TORCH], rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,18 @@ class ModelCard:
         return asdict(self)
 
 
-def installed_models() -> Iterator[ModelCard]:
-    """Every model that opens here without a network: the weights package, then the hub cache."""
+def installed_models(on_damage: Callable[[str], object]) -> Iterator[ModelCard]:
+    """Every model that opens here without a network: the weights package, then the hub cache.
+
+    A damaged weights package is told of and passed over; the other models are as good as before.
+    """
     folder = DEFAULT_WEIGHTS.folder()
     if folder is not None:
-        DEFAULT_WEIGHTS.check(folder)
-        yield _describe(folder, DEFAULT_WEIGHTS.model, "package", DEFAULT_WEIGHTS.licence)
+        try:
+            DEFAULT_WEIGHTS.check(folder)
+            yield _describe(folder, DEFAULT_WEIGHTS.model, "package", DEFAULT_WEIGHTS.licence)
+        except InvalidModel as damage:
+            on_damage(str(damage))
     for name, cached in _cached_models():
         if _generates_text(cached):
             continue

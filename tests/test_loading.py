@@ -151,13 +151,28 @@ def test_the_inventory_describes_what_is_here(
 ) -> None:
     put_into_cache(hub_cache, "someone/tiny", tiny_model("mpnet"))
     (hub_cache / "models--someone--empty" / "snapshots" / "0").mkdir(parents=True)
-    cards = {card.name: card for card in installed_models()}
+    cards = {card.name: card for card in installed_models(pytest.fail)}
     assert set(cards) == {DEFAULT_WEIGHTS.model, "someone/tiny"}
     default = cards[DEFAULT_WEIGHTS.model]
     assert (default.dim, default.max_tokens, default.licence) == (384, 256, "apache-2.0")
     assert default.fingerprint == read_encoder_folder(default_weights).fingerprint
     assert cards["someone/tiny"].pooling == "mean (the folder names none)"
     assert describe(tiny_model("mpnet")).architecture == "mpnet"
+
+
+def test_a_damaged_weights_package_is_told_of_and_hides_no_other_model(
+    hub_cache: Path, tiny_model: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_into_cache(hub_cache, "someone/tiny", tiny_model("mpnet"))
+    damaged = tmp_path / DEFAULT_WEIGHTS.module / DEFAULT_WEIGHTS.subfolder
+    damaged.mkdir(parents=True)
+    (damaged.parent / "__init__.py").touch()
+    (damaged / "model.safetensors").write_bytes(b"short")
+    monkeypatch.syspath_prepend(tmp_path)
+    told: list[str] = []
+    assert [card.name for card in installed_models(told.append)] == ["someone/tiny"]
+    assert len(told) == 1
+    assert "(5 bytes, expected 90,868,376); repair it with: pip install" in told[0]
 
 
 def test_the_pooling_can_be_chosen_at_load(tiny_bert: Path) -> None:

