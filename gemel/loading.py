@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemel.checkpoint import (
+    Head,
     ModelFolder,
     RerankerFolder,
     read_classifier_folder,
@@ -117,7 +118,7 @@ def load_reranker(
     """A cross-encoder from a folder, the hub or its cache; the engine is chosen as for `load_encoder`, and
     `activation`, such as "identity" for raw scores, goes before what the folder says."""
     folder = read_reranker_folder(resolve(name, revision=revision))
-    folder = folder if max_tokens is None else replace(folder, max_tokens=_fitting(folder, max_tokens))
+    folder = folder if max_tokens is None else replace(folder, max_tokens=fitting_tokens(folder, max_tokens))
     folder = folder if activation is None else replace(folder, activation=activation)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
@@ -140,12 +141,19 @@ def check_encoder(name: str | Path | None, *, may_download: bool = True) -> None
         named.check()
 
 
+def is_baseline(name: str | Path) -> bool:
+    """Whether a model has no transformer, and so no choice of precision, device or threads."""
+    from gemel.encoders import folder_kind, named_encoder
+
+    return named_encoder(name) is not None or folder_kind(resolve(name)) is not None
+
+
 def _encoder_folder(path: Path, max_tokens: int | None, pooling: str | None) -> ModelFolder:
     folder = read_encoder_folder(path)
     folder = folder if pooling is None else _pooled(folder, pooling)
     if max_tokens is None:
         return folder
-    return folder.with_spec(replace(folder.spec, max_tokens=_fitting(folder, max_tokens)))
+    return folder.with_spec(replace(folder.spec, max_tokens=fitting_tokens(folder, max_tokens)))
 
 
 def _refuse_choices(what: str, **choices: Any) -> None:
@@ -205,17 +213,28 @@ def load_pair_classifier(
     `encoder` takes the place of the folder's own, where that is open already. `task` names one of several
     that the model was trained on; without, it is the first that has a classifier.
     """
+    from gemel.tasks.classify import PairClassifier
+
     folder = resolve(name)
+    head = _softmax_head(folder, task)
+
+    if encoder is None:
+        encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
+    return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
+
+
+def check_pair_classifier(name: str | Path) -> None:
+    """Refuse a model that keeps no classifier of pairs, without opening it."""
+    _softmax_head(resolve(name), None)
+
+
+def _softmax_head(folder: Path, task: str | None) -> Head:
     head = read_head(folder, task)
     if head is None or head.kind != "softmax":
         raise InvalidModel(
             f"{folder} has no classifier: only models trained with the softmax objective keep one"
         )
-    from gemel.tasks.classify import PairClassifier
-
-    if encoder is None:
-        encoder = load_encoder(folder, precision=precision, device=device, threads=threads)
-    return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
+    return head
 
 
 def load_classifier(
@@ -346,7 +365,8 @@ def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
         raise InvalidInput(f"pooling={pooling!r} does not fit this model: {error}") from None
 
 
-def _fitting(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int:
+def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int:
+    """A limit of tokens, or a sentence that says how many this model has places for."""
     longest = folder.spec.max_tokens if isinstance(folder, ModelFolder) else folder.max_tokens
     positions = folder.config.get("max_position_embeddings")
     if isinstance(positions, int):

@@ -54,9 +54,15 @@ def command(
     from gemel.engine import NativeEncoder
     from gemel.errors import InvalidInput
     from gemel.evaluate.speed import SpeedTrial
-    from gemel.loading import load_encoder
+    from gemel.loading import is_baseline, load_encoder
 
     texts = _texts(corpus, column, limit)
+    if not texts:
+        raise InvalidInput(f"{corpus} holds no text; expected at least one to encode")
+    if model is not None and is_baseline(model):
+        raise InvalidInput(
+            f"{model} has no transformer, and so one way to compute: there is nothing to bench"
+        )
     encoders = {}
     for precision in ("int8", "float32"):
         encoder = load_encoder(

@@ -72,7 +72,6 @@ def command(
       gemel evaluate bert-base-uncased --pooling cls
     """
     from gemel.evaluate.suite import GROUPS, open_group
-    from gemel.loading import check_encoder
 
     if is_list:
         click.echo(format_table(["name", "what"], [[name, group.what] for name, group in GROUPS.items()]))
@@ -80,26 +79,52 @@ def command(
     if not models:
         raise click.UsageError("name at least one MODEL")
     opened = {name: open_group(name, data) for name in tasks}
-    for model in models:  # a name that is wrong shall not be found out after the others have taken their time
-        check_encoder(model)
-    as_lines = as_json or not sys.stdout.isatty()
-    tables: dict[str, list[tuple[str, list[Scores]]]] = {name: [] for name in tasks}
-    for number, model in enumerate(models, 1):
-        measured = _Measured(model, compute)
-        for name, evaluate in opened.items():
-            scores = _evaluate(measured, name, evaluate, f"{number}/{len(models)} {model}")
-            tables[name].append((model, scores))
-            for each in scores if as_lines else ():
-                click.echo(json.dumps({"model": model, "task": name, **each.to_dict()}, ensure_ascii=False))
-    if not as_lines:
-        click.echo("\n\n".join(_table(name, lines) for name, lines in tables.items()))
+    measured = [_Measured(model, tasks, compute, is_alone=len(models) == 1) for model in models]
+    results = _Results(tasks, as_lines=as_json or not sys.stdout.isatty())
+    try:
+        for number, model in enumerate(measured, 1):
+            for name, evaluate in opened.items():
+                _evaluate(model, name, evaluate, f"{number}/{len(models)} {model.name}", results)
+    finally:  # what was measured is shown, also where something after it fails
+        results.show()
+
+
+class _Results:
+    """What has been measured: JSON lines at once, or tables in the end."""
+
+    def __init__(self, tasks: list[str], *, as_lines: bool) -> None:
+        self._as_lines = as_lines
+        self._tables: dict[str, dict[_Measured, list[Scores]]] = {name: {} for name in tasks}
+
+    def take(self, model: _Measured, task: str, scores: Scores) -> None:
+        self._tables[task].setdefault(model, []).append(scores)
+        if self._as_lines:
+            line = {"model": model.name, "task": task, **scores.to_dict()}
+            click.echo(json.dumps(line, ensure_ascii=False))
+
+    def show(self) -> None:
+        tables = [_table(task, lines) for task, lines in self._tables.items() if lines]
+        if tables and not self._as_lines:
+            click.echo("\n\n".join(tables))
 
 
 class _Measured:
-    """A model that is opened in the way that each group needs, once."""
+    """A model that is opened in the way that each group needs, once.
 
-    def __init__(self, model: str, compute: dict[str, Any]) -> None:
-        self.model, self.compute = model, compute
+    What is wrong with it is found out at once, and not after others have taken their time.
+    """
+
+    def __init__(self, name: str, tasks: list[str], compute: dict[str, Any], *, is_alone: bool) -> None:
+        from gemel.evaluate.suite import GROUPS
+        from gemel.loading import check_encoder, check_pair_classifier, is_baseline
+
+        check_encoder(name)
+        if any(GROUPS[task].needs_head for task in tasks):
+            check_pair_classifier(name)
+            _without_pooling(compute)
+        self.name = name
+        # Beside others, choices are for those that have them.
+        self.compute = {} if not is_alone and is_baseline(name) else compute
         self._opened: dict[bool, Any] = {}
 
     def opened(self, needs_head: bool) -> Any:
@@ -107,36 +132,37 @@ class _Measured:
 
         if needs_head not in self._opened:
             self._opened[needs_head] = (
-                load_pair_classifier(self.model, **_without_pooling(self.compute))
+                load_pair_classifier(self.name, **_without_pooling(self.compute))
                 if needs_head
-                else load_encoder(self.model, **self.compute)
+                else load_encoder(self.name, **self.compute)
             )
         return self._opened[needs_head]
 
 
 def _without_pooling(compute: dict[str, Any]) -> dict[str, Any]:
     """A classifier reads vectors that were pooled as in its training."""
-    if compute["pooling"] is not None:
+    if compute.get("pooling") is not None:
         raise InvalidInput("--pooling was given with nli, whose classifier was trained for one pooling")
     return {name: value for name, value in compute.items() if name != "pooling"}
 
 
-def _evaluate(measured: _Measured, name: str, evaluate: Evaluate, title: str) -> list[Scores]:
+def _evaluate(measured: _Measured, name: str, evaluate: Evaluate, title: str, results: _Results) -> None:
     from gemel.evaluate.suite import GROUPS
 
     click.echo(f"gemel: {title}: {name}", err=True)
     began = time.perf_counter()
     with one_truncation_report():
-        scores = list(evaluate(measured.opened(GROUPS[name].needs_head)))
+        for last in evaluate(measured.opened(GROUPS[name].needs_head)):
+            results.take(measured, name, last)
     seconds = time.perf_counter() - began
-    last = scores[-1]
     click.echo(f"gemel: {title}: {name}: {last.name} {100 * last.score:.2f} in {seconds:.1f} s", err=True)
-    return scores
 
 
-def _table(name: str, lines: list[tuple[str, list[Scores]]]) -> str:
+def _table(name: str, lines: dict[_Measured, list[Scores]]) -> str:
+    """A line for each model; one that was broken off ends early."""
     from gemel.evaluate.suite import GROUPS
 
-    header = ["model", *(each.name for each in lines[0][1])]
-    rows = [[model, *(f"{100 * each.score:.2f}" for each in scores)] for model, scores in lines]
+    header = ["model", *(each.name for each in max(lines.values(), key=len))]
+    rows = [[model.name, *(f"{100 * each.score:.2f}" for each in scores)] for model, scores in lines.items()]
+    rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
     return f"{name}: {GROUPS[name].what}\n\n{format_table(header, rows)}"

@@ -23,9 +23,10 @@ def one_truncation_report() -> Iterator[None]:
             cut = [each.message for each in caught if isinstance(each.message, TruncationWarning)]
             if cut:
                 n_cut = sum(warning.n_truncated for warning in cut)
+                remedy = "; --on-truncate chunk reads long texts whole" if _takes("on_truncate") else ""
                 click.echo(
                     f"gemel: {n_cut:,} {'text was' if n_cut == 1 else 'texts were'} longer than "
-                    f"{cut[0].max_tokens} tokens and cut; --on-truncate chunk reads long texts whole",
+                    f"{cut[0].max_tokens} tokens and cut{remedy}",
                     err=True,
                 )
             unknown = [each.message for each in caught if isinstance(each.message, UnknownWordsWarning)]
@@ -39,3 +40,9 @@ def one_truncation_report() -> Iterator[None]:
     for each in caught:
         if not isinstance(each.message, TruncationWarning | UnknownWordsWarning):
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def _takes(option: str) -> bool:
+    """Whether the command that runs has this option."""
+    context = click.get_current_context(silent=True)
+    return context is not None and option in context.params

@@ -89,6 +89,7 @@ def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choic
     from gemel.reproduce.workbench import Workbench
 
     names = TABLES if "all" in tables else list(dict.fromkeys(tables))
+    _refuse_idle(names, choices)
     for model in choices["models"]:
         check_encoder(model)
     bench = Workbench(
@@ -111,6 +112,16 @@ def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choic
         with one_truncation_report():
             page = write_pages(report, bench, reproductions)
         click.echo(f"gemel: {page}", err=True)
+
+
+def _refuse_idle(names: list[str], choices: dict[str, Any]) -> None:
+    """Nothing that was named shall go unused in silence."""
+    rows = [row for row, _ in choices["rows"]]
+    repeated = next((row for row in rows if rows.count(row) > 1), None)
+    if repeated is not None:
+        raise click.UsageError(f"--row {repeated!r} was given more than once; a folder of seeds is one model")
+    if choices["trained"] is not None and "table6" not in names:
+        raise click.UsageError("--train goes with table6")
 
 
 def _ablation(choices: dict[str, Any]) -> AblationPlan | None:

@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gemel.data.catalogue import DataFile, DataSet, Download, data_set, how_to_get, present_file
+from gemel.data.catalogue import DataFile, DataSet, Download, data_set, how_to_get
 from gemel.data.download import RETRY_SECONDS, download
 from gemel.data.normalised import Written, write_part
 from gemel.data.official import reader_of
 from gemel.data.official.files import OfficialFiles
-from gemel.data.places import DATA_VARIABLE, cache_folder, hash_of
+from gemel.data.places import DATA_VARIABLE, cache_folder, hash_of, present_file
 from gemel.data.unpacking import unpack
 from gemel.errors import InvalidInput, WriteFailed
 from gemel.version import VERSION
@@ -67,7 +67,7 @@ def get_set(
     downloads = _downloads(known, source, urls, hashes)
     with _writing(known):
         root = _root(data)
-        here = [file for file in known.files if present_file(root / known.name, file)]
+        here = [file for file in known.files if present_file(root / known.name, file.path)]
         if len(here) == len(known.files) and not overwrite:
             return Receipt(known.name, root / known.name, is_new=False)
         if (root / known.name).exists() and not overwrite:
@@ -85,6 +85,7 @@ def get_set(
             receipt = Receipt(known.name, root / known.name, True, written, tuple(sources))
             _write_note(receipt, workshop / "made")
             _put_in_place(workshop / "made", root / known.name)
+        _clear_downloads(root, known)
     return receipt
 
 
@@ -109,9 +110,15 @@ def _downloads(
         if urls:
             raise InvalidInput("both a place and a file were given; expected --url or --from, not both")
         return ()
-    chosen = tuple(Download(url) for url in urls) or known.downloads
+    chosen = tuple(map(_download_of, urls)) or known.downloads
     if not chosen:
         raise InvalidInput(f"{known.name} is not here; {how_to_get(known)}")
+    names = [each.file_name for each in chosen]
+    if len(set(names)) < len(names):
+        raise InvalidInput(
+            f"several addresses end in the same name ({', '.join(names)}); expected names that differ: "
+            "download them yourself, and give their folder with --from"
+        )
     if hashes and len(hashes) != len(chosen):
         raise InvalidInput(
             f"{known.name} comes in {len(chosen)} files, and {len(hashes)} hashes were given; "
@@ -122,6 +129,15 @@ def _downloads(
     return tuple(Download(each.url, None, sha256) for each, sha256 in zip(chosen, hashes, strict=True))
 
 
+def _download_of(url: str) -> Download:
+    wanted = Download(url)
+    try:
+        wanted.file_name  # noqa: B018  (an address that cannot be taken apart has none)
+    except ValueError as error:
+        raise InvalidInput(f"{url!r} is no address ({error}); expected such as https://HOST/FILE") from None
+    return wanted
+
+
 def _fetched(
     known: DataSet,
     downloads: Sequence[Download],
@@ -129,7 +145,7 @@ def _fetched(
     show: bool | None,
     retry_seconds: Sequence[float],
 ) -> tuple[OfficialFiles, list[Source]]:
-    """The official files, fetched; halves stay beside the sets until all have come."""
+    """The official files, fetched; they stay beside the sets, halves too, until the set is in place."""
     cellar = workshop.parent / _DOWNLOADS / known.name
     cellar.mkdir(parents=True, exist_ok=True)
     paths = [_fetch(each, cellar, show, retry_seconds) for each in downloads]
@@ -137,11 +153,16 @@ def _fetched(
         Source(each.url, *_measures(path), each.sha256 is not None)
         for each, path in zip(downloads, paths, strict=True)
     ]
-    official = _unpacked(paths, workshop / "official")
+    return _unpacked(paths, workshop / "official"), sources
+
+
+def _clear_downloads(root: Path, known: DataSet) -> None:
+    cellar = root / _DOWNLOADS / known.name
+    if not cellar.is_dir():
+        return
     shutil.rmtree(cellar)
     if not any(cellar.parent.iterdir()):
         cellar.parent.rmdir()
-    return official, sources
 
 
 def _fetch(wanted: Download, cellar: Path, show: bool | None, retry_seconds: Sequence[float]) -> Path:
@@ -166,6 +187,8 @@ def _in_hand(
     if source.is_dir():
         archives = [source / each.file_name for each in known.downloads]
         if not archives or not all(path.is_file() for path in archives):
+            if hashes:
+                raise InvalidInput(f"--sha256 was given with the folder {source}; expected it with files")
             return OfficialFiles(source), [Source(str(source))]
     elif source.is_file():
         archives = [source]

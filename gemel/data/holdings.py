@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gemel.data.acquisition import read_source_note
-from gemel.data.catalogue import DataFile, DataSet, present_file
+from gemel.data.catalogue import DataFile, DataSet
 from gemel.data.normalised import content_hash
+from gemel.data.places import present_file
+from gemel.errors import InvalidInput
 
 Here = Literal["yes", "partly", "no"]
-VERIFIED, DIFFERS, UNKNOWN = "verified", "differs", "not known"
+VERIFIED, DIFFERS, UNKNOWN, DAMAGED = "verified", "differs", "not known", "damaged"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Holding:
         """The state of the content of all files together: the worst of them."""
         states = [held.state for held in self.files if held.path]
         worst = [state for state in states if not state.startswith(VERIFIED)]
-        return DIFFERS if DIFFERS in worst else (worst or states or [""])[0]
+        bad = [state for state in (DAMAGED, DIFFERS) if state in worst]
+        return (bad or worst or states or [""])[0]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -77,13 +80,16 @@ def holding(known: DataSet, root: Path, *, verify: bool = False) -> Holding:
     folder = root / known.name
     files = []
     for file in known.files:
-        path = present_file(folder, file)
+        path = present_file(folder, file.path)
         files.append(Held(file, path, _state(file, path) if verify and path else ""))
     return Holding(known, folder, tuple(files))
 
 
 def _state(file: DataFile, path: Path) -> str:
-    found = content_hash(path)
+    try:
+        found = content_hash(path)
+    except InvalidInput:
+        return DAMAGED
     if found == file.sha256:
         return VERIFIED
     for sha256, what in file.other_forms:

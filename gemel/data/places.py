@@ -32,12 +32,18 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "gemel" / "data"
 
 
+def present_file(folder: Path, file: str) -> Path | None:
+    """Where a file is in a folder, packed or not."""
+    plain = file.removesuffix(".gz")
+    return next((folder / name for name in (plain, f"{plain}.gz") if (folder / name).is_file()), None)
+
+
 def find_file(folder: Path, file: str, of: str) -> Path:
-    """A set's file in the data folder, or a sentence that says what to do."""
-    path = folder / file
-    if not path.is_file():
+    """A set's file in the data folder, packed or not, or a sentence that says what to do."""
+    path = present_file(folder, file)
+    if path is None:
         raise InvalidInput(
-            f"{of} was looked for at {path} and is not there; give the folder that holds {file} "
+            f"{of} was looked for at {folder / file} and is not there; give the folder that holds {file} "
             f"with --data or in {DATA_VARIABLE}, or see `gemel data {file.partition('/')[0]}`"
         )
     return path

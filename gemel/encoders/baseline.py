@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from typing import TypeVar
 
@@ -33,6 +34,18 @@ class Baseline(TextEncoder):
     def dim(self) -> int:
         """The length of every vector."""
         return self.full_dim if self._n_kept is None else self._n_kept
+
+    @property
+    @abstractmethod
+    def full_fingerprint(self) -> str:
+        """A hash of all that was learnt or chosen, but for a cut by `with_dim`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same with the cut: vectors of other lengths are others."""
+        if self.dim == self.full_dim:
+            return self.full_fingerprint
+        return hashlib.sha256(f"{self.full_fingerprint}, {self.dim} numbers".encode()).hexdigest()[:32]
 
     @property
     def settings(self) -> str:

@@ -66,7 +66,7 @@ class InferSentEncoder(Baseline):
         return 2 * self.hidden_size
 
     @cached_property
-    def fingerprint(self) -> str:
+    def full_fingerprint(self) -> str:
         """128 bits of sha256 over the words and all weights."""
         digest = hashlib.sha256(f"infersent:{self.reader.lowercase}\n".encode())
         digest.update("\n".join(self.reader.words).encode())

@@ -71,7 +71,7 @@ class StaticEncoder(Baseline):
         return int(self.table.rows.shape[1])
 
     @cached_property
-    def fingerprint(self) -> str:
+    def full_fingerprint(self) -> str:
         """128 bits of sha256 over the rows, the tokenizer and how they are used."""
         table = self.table
         tokenizer = json.loads(self._tokenizer_json or self._ids.tokenizer.to_str())

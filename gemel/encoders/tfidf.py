@@ -64,7 +64,7 @@ class TfIdfEncoder(Baseline):
         return self._dim
 
     @cached_property
-    def fingerprint(self) -> str:
+    def full_fingerprint(self) -> str:
         """128 bits of sha256 over the words, their weights and the dimensions."""
         digest = hashlib.sha256(json.dumps(["tf-idf", self._dim, list(self._numbers)]).encode())
         digest.update(self._weights.data)

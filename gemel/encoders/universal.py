@@ -51,7 +51,7 @@ class UniversalEncoder(Baseline):
         return DIM
 
     @cached_property
-    def fingerprint(self) -> str:
+    def full_fingerprint(self) -> str:
         """128 bits of sha256 over the package's weights and vocabulary."""
         digest = hashlib.sha256()
         for name in RESOURCES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gemel.data.examples import Examples, read_examples
-from gemel.data.places import cache_folder
+from gemel.data.places import cache_folder, present_file
 from gemel.evaluate.sts_sets import KLUE_STS, KORSTS, SICK_R_ALL, STS_SETS
 from gemel.evaluate.suite import DUPLICATE_TASKS, NLI_TASKS
 
@@ -21,10 +21,11 @@ HELD_OUT: dict[str, tuple[str, ...]] = {
 
 def read_held_out(folder: Path) -> dict[str, Examples]:
     """The pairs of each set whose files are all in the folder."""
+    found = {name: [present_file(folder, file) for file in files] for name, files in HELD_OUT.items()}
     return {
-        name: _joined([read_examples(folder / file, kind="pairs") for file in files])
-        for name, files in HELD_OUT.items()
-        if all((folder / file).is_file() for file in files)
+        name: _joined([read_examples(path, kind="pairs") for path in paths if path])
+        for name, paths in found.items()
+        if all(paths)
     }
 
 

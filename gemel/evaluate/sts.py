@@ -158,6 +158,8 @@ def _gold(data: StsData) -> npt.NDArray[np.float32]:
 
 
 def _check_spread(name: str, similarities: npt.NDArray[np.float32], measure: str) -> None:
+    if len(similarities) == 1:
+        raise InvalidInput(f"{name} holds one pair; expected two or more, which can be ordered")
     if similarities.min() == similarities.max():
         raise InvalidInput(
             f"{name}: every pair has the same {measure} similarity, {similarities[0]:g}; "

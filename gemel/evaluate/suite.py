@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,25 +31,25 @@ from gemel.evaluate.transfer import (
 )
 from gemel.evaluate.triplets import evaluate_triplets
 from gemel.progress import progress_bar
-from gemel.tasks.classify import PairClassifier
 
 Data = str | os.PathLike[str] | None
 
 
+Measure = Callable[[Any], Scores]  # takes an encoder, or a pair classifier
+Evaluate = Callable[[Any], Iterator[Scores]]
+
+
 @dataclass(frozen=True)
 class Task:
-    """One set: its file in the data folder, how many examples it must hold, and who measures it."""
+    """One set: its file in the data folder, how many examples it must hold, and who reads and measures it."""
 
     name: str
     file: str
     n_examples: int
-    evaluate: Callable[[Any, Task, Path], Scores]
+    open: Callable[[Task, Sequence[Path]], Measure]  # takes where its files are
     where: Mapping[str, str] = field(default_factory=dict)  # column -> the value that its rows have
     text: tuple[str, ...] | None = None  # the columns that are one text together
     more_files: tuple[str, ...] = ()
-
-
-Evaluate = Callable[[Any], Iterator[Scores]]  # takes an encoder, or a pair classifier
 
 
 @dataclass(frozen=True)
@@ -64,47 +64,43 @@ class Group:
 # How a set is read and measured -----------------------------------------------------------------------
 
 
-def _duplicates(encoder: Encoder, task: Task, folder: Path) -> Scores:
-    path = folder / task.file
-    pairs = read_examples(path, kind="classified pairs", where=task.where)
-    _check_size(task, len(pairs), path)
-    return evaluate_duplicates(encoder, pairs, name=task.name, data_hash=hash_of(path))
+def _duplicates(task: Task, paths: Sequence[Path]) -> Measure:
+    pairs = read_examples(paths[0], kind="classified pairs", where=task.where)
+    _check_size(task, len(pairs), paths[0])
+    return lambda encoder: evaluate_duplicates(encoder, pairs, name=task.name, data_hash=hash_of(*paths))
 
 
-def _clustering(encoder: Encoder, task: Task, folder: Path) -> Scores:
-    path = folder / task.file
-    texts = read_labelled(path, text=task.text)
-    _check_size(task, len(texts), path)
-    return evaluate_clustering(encoder, texts, name=task.name, data_hash=hash_of(path))
+def _clustering(task: Task, paths: Sequence[Path]) -> Measure:
+    texts = read_labelled(paths[0], text=task.text)
+    _check_size(task, len(texts), paths[0])
+    return lambda encoder: evaluate_clustering(encoder, texts, name=task.name, data_hash=hash_of(*paths))
 
 
-def _retrieval(encoder: Encoder, task: Task, folder: Path) -> Scores:
-    paths = [folder / file for file in (task.file, *task.more_files)]
+def _retrieval(task: Task, paths: Sequence[Path]) -> Measure:
     data = read_retrieval(paths[0].parent)
     _check_size(task, len(data.queries), paths[0].parent)
-    return evaluate_retrieval(encoder, data, name=task.name, data_hash=hash_of(*paths))
+    return lambda encoder: evaluate_retrieval(encoder, data, name=task.name, data_hash=hash_of(*paths))
 
 
-def _few_shot(encoder: Encoder, task: Task, folder: Path) -> Scores:
-    test_path, train_path = folder / task.file, folder / task.more_files[0]
+def _few_shot(task: Task, paths: Sequence[Path]) -> Measure:
+    test_path, train_path = paths
     train: LabelledTexts = read_labelled(train_path)
     test = read_labelled(test_path, label_names=train.label_names)
     _check_size(task, len(test), test_path)
-    return few_shot(encoder, train, test, name=task.name, data_hash=hash_of(train_path, test_path))
+    data_hash = hash_of(train_path, test_path)
+    return lambda encoder: few_shot(encoder, train, test, name=task.name, data_hash=data_hash)
 
 
-def _triplets(encoder: Encoder, task: Task, folder: Path) -> Scores:
-    path = folder / task.file
-    triplets = read_examples(path, kind="triplets")
-    _check_size(task, len(triplets), path)
-    return evaluate_triplets(encoder, triplets, name=task.name, data_hash=hash_of(path))
+def _triplets(task: Task, paths: Sequence[Path]) -> Measure:
+    triplets = read_examples(paths[0], kind="triplets")
+    _check_size(task, len(triplets), paths[0])
+    return lambda encoder: evaluate_triplets(encoder, triplets, name=task.name, data_hash=hash_of(*paths))
 
 
-def _nli(classifier: PairClassifier, task: Task, folder: Path) -> Scores:
-    path = folder / task.file
-    pairs = read_examples(path, kind="classified pairs")
-    _check_size(task, len(pairs), path)
-    return evaluate_nli(classifier, pairs, name=task.name, data_hash=hash_of(path))
+def _nli(task: Task, paths: Sequence[Path]) -> Measure:
+    pairs = read_examples(paths[0], kind="classified pairs")
+    _check_size(task, len(pairs), paths[0])
+    return lambda classifier: evaluate_nli(classifier, pairs, name=task.name, data_hash=hash_of(*paths))
 
 
 def _check_size(task: Task, n: int, path: Path) -> None:
@@ -143,12 +139,14 @@ def _transfer_group(what: str, *tasks: TransferTask) -> Group:
 def _task_group(what: str, *tasks: Task, needs_head: bool = False) -> Group:
     def open_sets(data: Data) -> Evaluate:
         folder = data_folder(data)
-        for task in tasks:
-            for file in (task.file, *task.more_files):
-                find_file(folder, file, task.name)
-        return lambda measured: (task.evaluate(measured, task, folder) for task in tasks)
+        measures = [task.open(task, _files_of(task, folder)) for task in tasks]
+        return lambda measured: (measure(measured) for measure in measures)
 
     return Group(what, open_sets, needs_head)
+
+
+def _files_of(task: Task, folder: Path) -> list[Path]:
+    return [find_file(folder, file, task.name) for file in (task.file, *task.more_files)]
 
 
 def _with_average(scores: list[Scores]) -> Iterator[Scores]:
@@ -171,7 +169,7 @@ GROUPS: dict[str, Group] = {
     "sts": _sts_group("sts", "the paper's seven: STS12 to STS16, STSb, SICK-R; Spearman of cosines"),
     "sts-mteb": _sts_group("sts-mteb", "the same as mteb has them: all of SICK"),
     "sts-korean": _sts_group("sts-korean", "KorSTS, and KLUE-STS where it is"),
-    "sts-multilingual": _sts_group("sts-multilingual", "STSb in eleven languages"),
+    "sts-multilingual": _sts_group("sts-multilingual", "STSb in eleven languages, and KorSTS"),
     "transfer": _transfer_group(
         "SentEval: MR, CR, SUBJ, MPQA, SST, TREC, MRPC; accuracy of logistic regression", *TRANSFER_TASKS
     ),

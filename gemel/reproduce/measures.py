@@ -10,7 +10,7 @@ from typing import Any
 
 from gemel.contracts import Encoder, Reranker
 from gemel.data.catalogue import find_set
-from gemel.data.examples import read_examples
+from gemel.data.examples import Examples, read_examples
 from gemel.data.places import hash_of
 from gemel.evaluate.afs import AfsData, evaluate_afs, read_afs
 from gemel.evaluate.correlation import pearson, spearman
@@ -31,6 +31,22 @@ class Measure:
     read: Callable[[str | Path | None], tuple[Data, str]]  # the data and its hash
     evaluate: Callable[[Encoder, Data], list[Scores]]
     figures: Callable[[Sequence[Scores]], dict[str, float]]  # by the table's columns
+    n_examples: int | None = None  # of the paper's set, where a file of any size is taken
+
+    def remark(self, scores: Sequence[Scores]) -> str:
+        """How many examples there were, where the paper's were others."""
+        n = scores[0].n_examples
+        if self.n_examples in (None, n):
+            return ""
+        return f"{n:,} examples, not the paper's {self.n_examples:,}"
+
+
+@dataclass(frozen=True)
+class Sections:
+    """Triplets of Wikipedia's sections, and the hash of their file."""
+
+    triplets: Examples
+    data_hash: str
 
 
 def percents(scores: Sequence[Scores]) -> dict[str, float]:
@@ -85,19 +101,27 @@ def _afs_figures(scores: Sequence[Scores]) -> dict[str, float]:
     return {"Pearson": 100 * metrics["pearson_cosine"], "Spearman": 100 * metrics["spearman_cosine"]}
 
 
-def _read_sections(data: str | Path | None) -> tuple[Any, str]:
+def _read_sections(data: str | Path | None) -> tuple[Sections, str]:
     path = find_set("wikipedia_sections", "test", data)
-    return read_examples(path, kind="triplets"), hash_of(path)
+    sections = Sections(read_examples(path, kind="triplets"), hash_of(path))
+    return sections, sections.data_hash
+
+
+def _evaluate_sections(encoder: Encoder, data: Sections) -> list[Scores]:
+    return [evaluate_triplets(encoder, data.triplets, name="Wikipedia sections", data_hash=data.data_hash)]
 
 
 SEVEN_STS = Measure("sts", lambda data: _with_hash(read_sts(data)), _evaluate_seven, percents)
 STS_BENCHMARK = Measure("stsb", read_benchmark, evaluate_sts, percents)
-ARGUMENTS = Measure("afs", _read_afs, lambda encoder, data: [evaluate_afs(encoder, data)], _afs_figures)
+ARGUMENTS = Measure(
+    "afs", _read_afs, lambda encoder, data: [evaluate_afs(encoder, data)], _afs_figures, n_examples=6_000
+)
 SECTIONS = Measure(
     "wikipedia sections",
     _read_sections,
-    lambda encoder, triplets: [evaluate_triplets(encoder, triplets, name="Wikipedia sections")],
+    _evaluate_sections,
     lambda scores: {"accuracy": 100 * scores[0].score},
+    n_examples=222_957,
 )
 TRANSFER = Measure("transfer", lambda data: _with_hash(read_transfer(data)), _evaluate_transfer, percents)
 

@@ -19,10 +19,10 @@ class Notebook:
         self.path = path
         self._kept: dict[str, list[Scores]] = {}
         if path is not None and path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            for line in path.read_bytes().splitlines():
                 # The last line of a run that was killed may be half a line, and an older program's unknown:
                 # both are measured again.
-                with suppress(ValueError, TypeError, KeyError):
+                with suppress(ValueError, TypeError, KeyError, AttributeError):
                     entry = json.loads(line)
                     self._kept[entry["key"]] = [_read(each) for each in entry["scores"]]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from gemel import _native
 from gemel.drawing import Picture
-from gemel.errors import InvalidInput, MissingExtra, ModelNotFound
 from gemel.reproduce.cells import was_run
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.paper import TABLE_1, TABLE_7
@@ -24,7 +23,7 @@ from gemel.reproduce.pictures import (
     similarity_histograms,
 )
 from gemel.reproduce.report import write_report
-from gemel.reproduce.stand_ins import short_name
+from gemel.reproduce.stand_ins import UNMEASURABLE, short_name
 from gemel.reproduce.workbench import Workbench
 from gemel.version import VERSION
 
@@ -105,5 +104,5 @@ def _similarities(bench: Workbench) -> tuple[Similarities, Similarities] | None:
             Similarities("raw transformer, averaged", *bench.similarities(raw)),
             Similarities(short_name(bench.cast.guests[0]), *bench.similarities(bench.guest(0))),
         )
-    except (InvalidInput, ModelNotFound, MissingExtra):
+    except UNMEASURABLE:
         return None

@@ -14,7 +14,7 @@ from gemel.data.examples import read_examples
 from gemel.errors import InvalidInput
 from gemel.reproduce.lines import Line
 from gemel.reproduce.paper import TABLE_7, PaperRow
-from gemel.reproduce.stand_ins import NOT_AT_HAND, Cast, StandIn, open_encoder, short_name
+from gemel.reproduce.stand_ins import UNMEASURABLE, Cast, StandIn, open_encoder, short_name
 
 BATCH = 32  # texts a call where nothing is put together: what others take by default
 N_ROUNDS = 3
@@ -41,6 +41,7 @@ def measure_speeds(
         texts = _sentences(data)
     except InvalidInput as error:
         yield from (Line(row.name, row, missing=str(error)) for row in TABLE_7.rows)
+        yield from (Line(short_name(guest), missing=str(error)) for guest in cast.guests)
         return
     runners, missing = _runners(cast, compute)
     for number in range(N_ROUNDS):
@@ -64,22 +65,30 @@ def _sentences(data: str | Path | None) -> list[str]:
 
 def _runners(cast: Cast, compute: Mapping[str, Any]) -> tuple[list[_Runner], list[Line]]:
     runners, missing = [], []
-    sbert = [row for row in TABLE_7.rows if row.name.startswith("SBERT-base")]
-    for row in TABLE_7.rows:
-        name = "SBERT-base" if row in sbert else row.name
+    for name, ways in _lines_of_models().items():
         try:
             model = cast.models_for(name)[0]
-            opened = open_encoder(model, compute) if row not in sbert[1:] else None
-        except NOT_AT_HAND as error:
-            missing.append(Line(row.name, row, missing=str(error)))
-            continue
-        if opened is not None:  # both lines of SBERT are one runner's
-            ways = {each.name.partition(", ")[2]: each for each in sbert}
-            runners.append(_Runner(name, model, opened, ways if row in sbert else {_SORTED: row}, {}))
+            runners.append(_Runner(name, model, open_encoder(model, compute), ways, {}))
+        except UNMEASURABLE as error:
+            missing += [Line(row.name, row, missing=str(error)) for row in ways.values()]
     for guest in cast.guests:
         model, ways_of_guest = StandIn(guest), dict.fromkeys((_AS_THEY_COME, _SORTED))
-        runners.append(_Runner(short_name(guest), model, open_encoder(model, compute), ways_of_guest, {}))
+        try:
+            opened = open_encoder(model, compute)
+        except UNMEASURABLE as error:
+            missing.append(Line(short_name(guest), missing=str(error)))
+            continue
+        runners.append(_Runner(short_name(guest), model, opened, ways_of_guest, {}))
     return runners, missing
+
+
+def _lines_of_models() -> dict[str, dict[str, PaperRow]]:
+    """The model of each line, and its lines by the way they were measured: SBERT's are two."""
+    models: dict[str, dict[str, PaperRow]] = {}
+    for row in TABLE_7.rows:
+        model, _, way = row.name.partition(", ")
+        models.setdefault(model, {})[way or _SORTED] = row
+    return models
 
 
 def _column(encoder: Encoder) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gemel.contracts import Encoder, Vector
+from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
 from gemel.evaluate.scores import Scores, engine_of
 from gemel.loading import load_reranker
@@ -18,7 +19,7 @@ from gemel.reproduce.measures import ARGUMENTS, MEASURES, STS_BENCHMARK, Measure
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES, PaperRow
 from gemel.reproduce.speeds import measure_speeds
-from gemel.reproduce.stand_ins import CROSS_ENCODER, NOT_AT_HAND, Cast, StandIn, open_encoder, short_name
+from gemel.reproduce.stand_ins import CROSS_ENCODER, UNMEASURABLE, Cast, StandIn, open_encoder, short_name
 from gemel.similarity import pairwise
 
 if TYPE_CHECKING:  # torch is only imported where something is trained
@@ -46,6 +47,7 @@ class Workbench:
         ablation: AblationPlan | None = None,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
+        data_folder(data)  # one that was named must be there
         self.cast = cast
         self.data = data
         self.compute = dict(compute or {})
@@ -68,8 +70,10 @@ class Workbench:
         try:
             data, data_hash = measure.read(self.data)
         except InvalidInput as error:
-            return Reproduction(table, tuple(_missing(row, str(error)) for row in table.rows))
-        lines = [self._line(row, measure, data, data_hash) for row in table.rows]
+            absent = [_missing(row, str(error)) for row in table.rows]
+            absent += [Line(short_name(guest), missing=str(error)) for guest in self.cast.guests]
+            return Reproduction(table, tuple(absent))
+        lines = [self._line(row, number, measure, data, data_hash) for row in table.rows]
         lines += self._guests(measure, data, data_hash)
         return Reproduction(table, tuple(lines))
 
@@ -93,22 +97,22 @@ class Workbench:
 
         try:
             job = Ablation(self.ablation, data=self.data, work=self.work, tell=self.tell)
-        except (InvalidInput, *NOT_AT_HAND) as error:
+        except UNMEASURABLE as error:
             return Reproduction(TABLES[6], tuple(_missing(row, str(error)) for row in TABLES[6].rows))
         self.tell(f"table 6: {self.ablation.n_trainings} trainings in {job.place}, one after the other")
         return job.run()
 
-    def _line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
+    def _line(self, row: PaperRow, table: int, measure: Measure, data: Any, data_hash: str) -> Line:
         try:
             protocol, is_trained, _ = row.name.partition(": ")
             if is_trained:
                 return self._trained_line(row, protocol, data)
-            return self._measured_line(row, measure, data, data_hash)
-        except NOT_AT_HAND as error:
+            return self._measured_line(row, table, measure, data, data_hash)
+        except UNMEASURABLE as error:
             return _missing(row, str(error))
 
-    def _measured_line(self, row: PaperRow, measure: Measure, data: Any, data_hash: str) -> Line:
-        models = self._models_of(row)
+    def _measured_line(self, row: PaperRow, table: int, measure: Measure, data: Any, data_hash: str) -> Line:
+        models = self._models_of(row, table)
         if measure is STS_BENCHMARK and row.name.endswith(CROSS_ENCODER):
             runs = [[self._score_pairs(model, data, data_hash)] for model in models]
         else:
@@ -131,15 +135,19 @@ class Workbench:
         ]
         return _of_runs(row.name, row, models, runs, ARGUMENTS)
 
-    def _models_of(self, row: PaperRow) -> tuple[StandIn, ...]:
+    def _models_of(self, row: PaperRow, table: int) -> tuple[StandIn, ...]:
         if row.name == "tf-idf":
             return (StandIn("tf-idf", note="fitted on the evaluated texts"),)
-        return self.cast.models_for(row.name)
+        return self.cast.models_for(row.name, table)
 
     def _guests(self, measure: Measure, data: Any, data_hash: str) -> Iterator[Line]:
         for guest in self.cast.guests:
             model = StandIn(guest)
-            scores = self._scores(model, measure, data, data_hash)
+            try:
+                scores = self._scores(model, measure, data, data_hash)
+            except UNMEASURABLE as error:
+                yield Line(short_name(guest), missing=str(error))
+                continue
             yield _of_runs(short_name(guest), None, (model,), [scores], measure)
 
     def _scores(self, model: StandIn, measure: Measure, data: Any, data_hash: str) -> list[Scores]:
@@ -190,7 +198,7 @@ def _of_runs(
         paper=row,
         model=", ".join(short_name(model.model) for model in models),
         source=models[0].model,
-        note=models[0].note,
+        note="; ".join(filter(None, (models[0].note, measure.remark(runs[0])))),
         figures=mean,
         spread=spread,
         scores=tuple(each for run in runs for each in run),

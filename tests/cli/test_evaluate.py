@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,40 @@ def test_what_is_missing_is_told_in_one_line(sets: Path, tiny_bert: Path, tmp_pa
     assert done.stderr.startswith("gemel: there is no model folder")
     assert "name at least one MODEL" in run(check=2).stderr
     assert "'glue' is unknown; choose from sts, " in run(tiny_bert, "--tasks", "sts,glue", check=2).stderr
+
+
+def test_what_cannot_be_measured_is_found_out_first(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    for name, n_rows in (("snli/dev", 9_842), ("mnli/dev_matched", 9_815)):
+        (tmp_path / f"{name}.tsv").parent.mkdir()
+        row = "a man\tthe dog\tneutral\n"
+        (tmp_path / f"{name}.tsv").write_text("premise\thypothesis\tlabel\n" + row * n_rows, "utf-8")
+    for each in STS_SETS:
+        (tmp_path / each.file).parent.mkdir(exist_ok=True)
+        (tmp_path / each.file).symlink_to(sets / each.file)
+    refused = run(tiny_bert, "--tasks", "sts,nli", "--data", tmp_path, check=1)
+    assert refused.stdout == ""
+    assert refused.stderr.startswith(f"gemel: {tiny_bert} has no classifier")
+
+
+def test_choices_are_for_the_models_that_have_them(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    write_glove(tmp_path / "glove.txt")
+    glove = f"glove:{tmp_path}/glove.txt"
+    done = run(tiny_bert, glove, "--threads", 1, "--precision", "int8", "--data", sets)
+    engines = [json.loads(line)["engine"] for line in done.stdout.splitlines()]
+    assert engines == ["native int8"] * 8 + ["numpy float32"] * 8
+    assert "precision='int8' was given" in run(glove, "--precision", "int8", "--data", sets, check=1).stderr
+
+
+def test_what_was_measured_before_a_failure_is_shown(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(tiny_bert, damaged)
+    (damaged / "model.safetensors").write_bytes(b"short")
+    failed = run(tiny_bert, damaged, "--data", sets, check=1)
+    assert [json.loads(line)["model"] for line in failed.stdout.splitlines()] == [str(tiny_bert)] * 8
+    ours, theirs = pty.openpty()
+    run(tiny_bert, damaged, "--data", sets, check=1, capture_output=False, stdout=theirs)
+    os.close(theirs)
+    assert str(tiny_bert) in shown_on(ours)
 
 
 def test_what_can_be_measured_is_listed() -> None:

@@ -46,6 +46,10 @@ def test_lines_beside_the_paper_and_a_page(real_data: Path, tiny_bert: Path, tmp
 def test_a_wrong_call_is_told(tmp_path: Path) -> None:
     assert "'table8' is not one of" in run("table8", check=2).stderr
     assert "--budget and --seeds go with --train" in run("table6", "--seeds", 2, check=2).stderr
+    assert "--train goes with table6" in run("table1", "--train", "x", check=2).stderr
+    twice = ("--row", "BERT average=a", "--row", "BERT average=b")
+    assert "was given more than once" in run("table1", *twice, check=2).stderr
+    assert "nowhere is not there" in run("table1", "--data", tmp_path / "nowhere", check=1).stderr
     assert "has no '='" in run("table1", "--row", "BERT average", check=2).stderr
     assert "have no line 'BERT'" in run("table1", "--row", "BERT=x", check=1).stderr
     assert "there is no model folder" in run("table1", "-m", "./nowhere", check=1).stderr

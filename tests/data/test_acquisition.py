@@ -231,6 +231,34 @@ def test_wrong_calls_are_told_in_a_sentence(toy: DataSet, tmp_path: Path) -> Non
         get_set("nli_mix", tmp_path, source=tmp_path)
     with pytest.raises(InvalidInput, match="afs is not here; it cannot be fetched"):
         get_set("afs", tmp_path)
+    with pytest.raises(InvalidInput, match=r"'http://\[bad' is no address"):
+        get_set("toy", tmp_path, urls=["http://[bad"])
+    with pytest.raises(InvalidInput, match=r"end in the same name \(file, file\)"):
+        get_set("toy", tmp_path, urls=["http://x/a/file", "http://x/b/file"])
+    with pytest.raises(InvalidInput, match="--sha256 was given with the folder"):
+        get_set("toy", tmp_path / "data", source=tmp_path, hashes=["abc"])
+
+
+def test_a_damaged_file_is_told_as_such(toy: DataSet, tmp_path: Path) -> None:
+    packed = get_set("toy", tmp_path).folder / "train.tsv.gz"
+    packed.write_bytes(packed.read_bytes()[:-9])
+    found = holding(toy, tmp_path, verify=True)
+    assert [held.state for held in found.files] == ["damaged", "not known"]
+    assert found.state == "damaged"
+
+
+def test_what_was_fetched_stays_until_the_set_is_in_place(
+    toy: DataSet, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, digest = len(archive()), sha256(archive())
+    known = (Download(f"{site.url}/toy.zip", size, digest, "this test"),)
+    files = (DataFile("train.tsv.gz", 3), DataFile("test.tsv", 1))  # of another release
+    monkeypatch.setitem(CATALOGUE, "toy", DataSet("toy", "", "", "", files, known, layout="trec"))
+    with pytest.raises(InvalidInput, match="gave 2 rows"):
+        get_set("toy", tmp_path)
+    monkeypatch.setitem(CATALOGUE, "toy", toy)
+    assert get_set("toy", tmp_path).is_new
+    assert len(site.asked) == 1
 
 
 def test_a_place_that_cannot_be_written_is_told_as_such(toy: DataSet, tmp_path: Path) -> None:

@@ -181,8 +181,11 @@ def test_an_array_of_the_caller_is_filled(encoder: TextEncoder) -> None:
 
 
 def test_vectors_can_be_cut(encoder: TextEncoder) -> None:
+    whole = encoder.fingerprint
     cut = encoder.with_dim(3)
     assert cut.dim == 3
+    assert len({whole, cut.fingerprint, encoder.with_dim(2).fingerprint}) == 3
+    assert encoder.fingerprint == whole
     np.testing.assert_allclose(cut.encode(TEXTS[:9]), encoder.encode(TEXTS[:9])[:, :3], atol=2e-6)
     for dim in (0, 100_000):
         with pytest.raises(InvalidInput, match=f"cannot be cut to {dim}"):

@@ -80,3 +80,16 @@ def test_short_names_tell_models_apart(tmp_path: Path) -> None:
     assert short_name(str(tmp_path / "run" / "model")) == "run"
     assert short_name(str(tmp_path / "run" / "seed-1" / "stage-2" / "model")) == "run/seed-1"
     assert short_name("org/name") == "org/name"
+
+
+@pytest.mark.parametrize("name", ["model", ".", "stage-1"])
+def test_every_folder_has_a_short_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / name).mkdir(exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert short_name(name) == tmp_path.name
+
+
+def test_a_stand_in_that_is_named_keeps_its_remark() -> None:
+    glove = PUBLISHED["GloVe average"]
+    assert Cast({"GloVe average": glove.model})._named["GloVe average"] == glove
+    assert Cast({"GloVe average": "glove"})._named["GloVe average"].note == "in its place"

@@ -19,6 +19,7 @@ from gemel.model import CrossEncoder
 from gemel.reproduce.measures import read_benchmark
 from gemel.reproduce.notebook import Notebook
 from gemel.reproduce.paper import TABLES
+from gemel.reproduce.printing import formatted
 from gemel.reproduce.stand_ins import Cast
 from gemel.reproduce.workbench import Workbench
 from gemel.train import TrainConfig
@@ -143,8 +144,37 @@ def test_arguments_and_sections_run_on_files_that_the_user_has(tiny_bert: Path, 
     assert set(trained.figures) == {"Pearson", "Spearman"}
     assert "trained on the other parts" in trained.scores[0].protocol
     assert sorted(path.name for path in (tmp_path / "work").glob("*/*")) == ["part-1", "part-2", "part-3"]
+    assert "24 examples, not the paper's 6,000" in trained.note
     sections = {line.name: line for line in made.reproduce(4).lines}
     assert sections["mean word vectors"].figures == {"accuracy": 100.0}
+    assert sections["mean word vectors"].note == "in its place; 2 examples, not the paper's 222,957"
+    assert len(sections["mean word vectors"].scores[0].data_hash) == 64
+
+
+def test_what_cannot_be_measured_leaves_the_other_lines(tmp_path: Path) -> None:
+    write_glove(tmp_path / "glove.txt")
+    (tmp_path / "afs").mkdir()
+    rows = [
+        f"the man\ta dog\t{number % 6}\t{'ab'[number % 2]}" for number in range(12)
+    ]  # all cosines are the same
+    content = "\n".join(["sentence1\tsentence2\tscore\ttopic", *rows])
+    (tmp_path / "afs" / "all.tsv").write_text(content + "\n", "utf-8")
+    guest = f"glove:{tmp_path}/glove.txt"
+    made, _ = bench({}, tmp_path, guests=(guest,))
+    table = made.reproduce(3)
+    assert table.lines[-1].name == guest
+    assert "values are" in table.lines[-1].missing
+    assert "values are" in next(line.missing for line in table.lines if line.name == "tf-idf")
+    assert guest in formatted(table)
+    assert guest in [line.name for line in made.reproduce(4).lines]  # whose data are not there
+
+
+def test_both_lines_of_sbert_are_missing_with_their_model(real_data: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}", "utf-8")
+    lines = bench({"SBERT-base": str(tmp_path / "broken")}, real_data)[0].reproduce(7).lines
+    assert sorted(line.name for line in lines) == sorted(row.name for row in TABLES[7].rows)
+    assert sum("broken" in line.missing for line in lines) == 2
 
 
 def test_speeds_are_of_both_ways(real_data: Path, tiny_bert: Path) -> None:

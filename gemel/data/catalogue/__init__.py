@@ -13,7 +13,7 @@ from gemel.data.catalogue.paraphrases import PARAPHRASES
 from gemel.data.catalogue.retrieval import RETRIEVAL
 from gemel.data.catalogue.similarity import SIMILARITY
 from gemel.data.catalogue.transfer import TRANSFER
-from gemel.data.places import data_folder
+from gemel.data.places import data_folder, present_file
 from gemel.errors import InvalidInput
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "data_set",
     "find_set",
     "how_to_get",
-    "present_file",
 ]
 
 CATALOGUE: dict[str, DataSet] = {
@@ -50,17 +49,11 @@ def find_set(name: str, part: str, data: str | os.PathLike[str] | None = None) -
         parts = ", ".join(each.part for each in known.files)
         raise InvalidInput(f"{known.name} has no part {part!r}; expected one of {parts}")
     folder = data_folder(data)
-    path = present_file(folder / known.name, file)
+    path = present_file(folder / known.name, file.path)
     if path is None:
         place = folder / known.name / file.path
         raise InvalidInput(f"{known.name} was looked for at {place} and is not there; {how_to_get(known)}")
     return path
-
-
-def present_file(folder: Path, file: DataFile) -> Path | None:
-    """Where a file is in the folder of its set, packed or not."""
-    plain = file.path.removesuffix(".gz")
-    return next((folder / name for name in (plain, f"{plain}.gz") if (folder / name).is_file()), None)
 
 
 def how_to_get(known: DataSet) -> str:
