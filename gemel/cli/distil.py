@@ -91,6 +91,8 @@ def _refuse_others(kind: str, choices: dict[str, Any]) -> None:
         ("dim", "tune"),
         ("epochs", "batch_size", "learning_rate", "max_minutes", "validate"),
     )
+    if kind == "static" and choices["resume"]:
+        raise click.UsageError("--resume has no meaning with --static, which is made in one go; leave it out")
     for name in of_training if kind == "static" else of_tables:
         if choices[name] is not None:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --{kind}; leave it out")

@@ -130,10 +130,18 @@ def _rules(choices: Mapping[str, Any]) -> NegativeRules:
 
     values = {name: choices[name] for name in RULES}
     if choices["no_margin"]:
-        if values["margin"] is not None:
-            raise click.UsageError("--margin and --no-margin were given; expected one of them")
+        if values["margin"] is not None or _was_given("relative_margin"):
+            raise click.UsageError("a margin and --no-margin were given; expected one of them")
         values["relative_margin"] = None
+    if _was_given("rerank_margin") and not choices["rerank"]:
+        raise click.UsageError("--rerank-margin goes with --rerank, the cross-encoder that it is for")
     return NegativeRules(**values)
+
+
+def _was_given(option: str) -> bool:
+    """Whether the user has said it, and not its default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
 
 
 def _check_output(output: str | None, overwrite: bool) -> None:

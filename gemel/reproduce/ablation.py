@@ -53,10 +53,10 @@ class AblationPlan:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        if self.n_pairs < self.batch_size or self.n_seeds < 1:
+        if self.n_pairs < self.batch_size or self.n_pairs % self.batch_size or self.n_seeds < 1:
             raise InvalidInput(
-                f"{self.n_pairs} pairs and {self.n_seeds} seeds were asked for; expected at least "
-                f"{self.batch_size} pairs, which are a step, and one seed"
+                f"{self.n_pairs} pairs and {self.n_seeds} seeds were asked for; expected a multiple of "
+                f"{self.batch_size} pairs, which are a step, and at least one seed"
             )
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gemel.data.places import hash_of
 from gemel.errors import InvalidInput
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.train import TrainConfig
@@ -16,7 +18,10 @@ from gemel.train.state import FREE_SETTINGS
 FILE_NAME = "begun-with.json"
 
 
-def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig) -> dict[str, Any]:
+CONTENTS = "contents of "  # what files hold, which is compared where both sides know it
+
+
+def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig, data: Path) -> dict[str, Any]:
     """All that decides what a stage comes to, as plain JSON values by their names."""
     values: dict[str, Any] = {
         name: getattr(recipe, name) for name in ("kind", "pooling", "max_tokens", "layers", "infersent")
@@ -30,8 +35,30 @@ def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig) -> dict[str, A
     values["teacher"] = stage.teacher and {**asdict(stage.teacher), "model": base_name(stage.teacher.model)}
     values["validate"] = stage.validate and asdict(stage.validate)
     values |= {name: value for name, value in config.to_dict().items() if name not in FREE_SETTINGS}
+    values |= {f"{CONTENTS}{name}": mark for name, mark in _contents(recipe, stage, data) if mark}
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return plain
+
+
+def _contents(recipe: Recipe, stage: Stage, data: Path) -> Iterator[tuple[str, str | None]]:
+    """Names may stay while what they stand for changes."""
+    yield "the model", _mark_of_model(recipe.model)
+    if stage.teacher is not None:
+        yield "the teacher", _mark_of_model(stage.teacher.model)
+    for task in stage.tasks:
+        yield f"the data {task.name}".strip(), _mark_of_files(task.data.places(data))
+
+
+def _mark_of_model(name: str) -> str | None:
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return None  # a name on the hub, or a new model
+    files = [path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".txt")]
+    return _mark_of_files(sorted(files))
+
+
+def _mark_of_files(paths: Sequence[Path]) -> str | None:
+    return hash_of(*paths) if paths and all(path.is_file() for path in paths) else None
 
 
 def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> None:
@@ -41,11 +68,19 @@ def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> N
         place.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return
-    if not resume or not file.is_file():
+    if not resume:
+        raise InvalidInput(f"{place} holds a run already: continue it with resume, or name another")
+    if not file.is_file():
         return
     saved = json.loads(file.read_text(encoding="utf-8"))
     for name in sorted(saved.keys() & values.keys()) + sorted(saved.keys() ^ values.keys()):
-        if saved.get(name) != values.get(name):
+        is_known = name in saved and name in values
+        if name.startswith(CONTENTS) and is_known and saved[name] != values[name]:
+            raise InvalidInput(
+                f"the {name} have changed since {place} was begun: resume with the same, or name another "
+                "output"
+            )
+        if not name.startswith(CONTENTS) and saved.get(name) != values.get(name):
             raise InvalidInput(
                 f"{place} was begun with {name} = {saved.get(name)!r} and now it is {values.get(name)!r}: "
                 "resume with the same recipe, or name another output"

@@ -11,6 +11,7 @@ from typing import Any
 from gemel.checkpoint import whole_folder
 from gemel.data.plain_texts import TextFile
 from gemel.errors import InvalidInput
+from gemel.reproduce.beginning import FILE_NAME as BEGINNING
 from gemel.reproduce.recipe import Recipe, parse_recipe
 from gemel.reproduce.runner import RecipeRunner
 from gemel.train import TrainResult
@@ -75,9 +76,15 @@ def distil(
     """Train a student and put it in a folder; the run is beside it until then, and can be continued."""
     output = Path(output).expanduser()
     place = output.with_name(f"{output.name}.run")
+    if place.exists() and not (place / BEGINNING).is_file():
+        raise InvalidInput(
+            f"{place} is there and holds no run, and a run would be put and removed there; move it, or name "
+            "another output"
+        )
     runner = RecipeRunner(plan.recipe(output.name), device=device)
     (run,) = runner.run(place, resume=resume)
-    with whole_folder(output, overwrite) as draft:
-        shutil.copytree(run.result.model, draft, dirs_exist_ok=True)
-    shutil.rmtree(place)
+    if runner.team.is_leader:
+        with whole_folder(output, overwrite) as draft:
+            shutil.copytree(run.result.model, draft, dirs_exist_ok=True)
+        shutil.rmtree(place)
     return run.result

@@ -43,7 +43,21 @@ from pathlib import Path
 from typing import Any
 
 from gemel.errors import InvalidInput
-from gemel.reproduce.sources import DataSource, check_keys, parse_source
+from gemel.reproduce.sources import DataSource, parse_source
+from gemel.reproduce.values import (
+    BOOLEAN,
+    NUMBER,
+    TABLE,
+    TABLES,
+    TEXT,
+    TEXT_OR_TABLE,
+    TEXT_OR_TEXTS,
+    WHOLE,
+    WHOLE_OR_WHOLES,
+    WHOLES,
+    check_keys,
+    check_types,
+)
 from gemel.train import TrainConfig
 from gemel.train.mixing import MIXINGS
 
@@ -55,6 +69,28 @@ else:
 TASK_KEYS = ("data", "objective")
 MIXING_KEYS = ("mixing", "scale_losses")
 MODEL_KINDS = ("encoder", "cross-encoder")
+RECIPE_TYPES = {
+    "model": TEXT,
+    "pooling": TEXT_OR_TEXTS,
+    "max_tokens": WHOLE,
+    "layers": WHOLE_OR_WHOLES,
+    "seeds": WHOLES,
+    "stage": TABLES,
+    "infersent": TABLE,
+}
+STAGE_TYPES = {
+    "data": TABLE,
+    "objective": TABLE,
+    "train": TABLE,
+    "validate": TABLE,
+    "task": TABLES,
+    "teacher": TEXT_OR_TABLE,
+    "mixing": TEXT,
+    "scale_losses": BOOLEAN,
+    "name": TEXT,
+    "weight": NUMBER,
+}
+TEACHER_TYPES = {"model": TEXT, "precision": TEXT, "threads": WHOLE}
 
 
 @dataclass(frozen=True)
@@ -129,10 +165,10 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     kind = values.get("kind", "encoder")
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")
-    pooling, layers = values.get("pooling"), values.get("layers")
-    named = layers if isinstance(layers, list) else [layers]
-    if layers is not None and not all(isinstance(layer, int) for layer in named):
-        raise InvalidInput(f"layers of the recipe {name} is {layers!r}; expected a number, or [0, 2, 5]")
+    check_types(values, RECIPE_TYPES, f"the recipe {name}")
+    pooling, layers, seeds = values.get("pooling"), values.get("layers"), values.get("seeds", [])
+    if len(set(seeds)) < len(seeds):
+        raise InvalidInput(f"seeds of the recipe {name} is {seeds!r}; expected no number twice")
     return Recipe(
         name=name,
         model=str(values["model"]),
@@ -141,13 +177,14 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
         pooling=None if pooling is None else tuple([pooling] if isinstance(pooling, str) else pooling),
         max_tokens=values.get("max_tokens"),
         layers=tuple(layers) if isinstance(layers, list) else layers,
-        seeds=tuple(values.get("seeds", ())),
+        seeds=tuple(seeds),
         infersent=dict(values.get("infersent", {})),
     )
 
 
 def _stage(values: Mapping[str, Any], name: str) -> Stage:
     where = f"a stage of the recipe {name}"
+    check_types(values, STAGE_TYPES, where)
     mixing = {key: values[key] for key in MIXING_KEYS if key in values}
     if "task" in values:
         check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
@@ -155,9 +192,15 @@ def _stage(values: Mapping[str, Any], name: str) -> Stage:
     else:
         check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "task"), where)
         tasks = (_task(values, name, where),)
+    train = TrainConfig.from_dict(values.get("train", {}))
+    for idle in ("evaluate_every", "patience"):
+        if getattr(train, idle) is not None and "validate" not in values:
+            raise InvalidInput(
+                f"{where} has {idle} and nothing to validate on; add validate, or leave it out"
+            )
     return Stage(
         tasks=tasks,
-        train=TrainConfig.from_dict(values.get("train", {})),
+        train=train,
         validate=parse_source(values["validate"], name) if "validate" in values else None,
         teacher=_teacher(values["teacher"], name) if "teacher" in values else None,
         **mixing,
@@ -168,6 +211,7 @@ def _tasks(values: Sequence[Mapping[str, Any]], name: str) -> tuple[Task, ...]:
     where = f"a task of the recipe {name}"
     for task in values:
         check_keys(task, (*TASK_KEYS, "name", "weight"), where)
+        check_types(task, STAGE_TYPES, where)
     tasks = tuple(_task(task, name, where) for task in values)
     names = [task.name for task in tasks]
     if not all(names) or len(set(names)) < len(names):
@@ -194,7 +238,8 @@ def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
 def _teacher(values: str | Mapping[str, Any], name: str) -> Teacher:
     if isinstance(values, str):
         return Teacher(values)
-    check_keys(values, ("model", "precision", "threads"), f"the teacher of the recipe {name}")
+    check_keys(values, tuple(TEACHER_TYPES), f"the teacher of the recipe {name}")
+    check_types(values, TEACHER_TYPES, f"the teacher of the recipe {name}")
     if "model" not in values:
         raise InvalidInput(f"the teacher of the recipe {name} needs a model")
     return Teacher(str(values["model"]), values.get("precision"), values.get("threads"))
@@ -207,6 +252,8 @@ def parse_settings(given: Sequence[str]) -> dict[str, Any]:
         name, equals, value = setting.partition("=")
         if not equals:
             raise InvalidInput(f"the setting {setting!r} has no value; expected NAME=VALUE")
+        if value.lower() in ("true", "false"):  # as Python has them
+            value = value.lower()
         line = f"{name} = {value}"
         lines.append(line if _is_toml(line) else f"{name} = {json.dumps(value)}")
     try:

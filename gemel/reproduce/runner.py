@@ -20,6 +20,7 @@ import torch
 
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
+from gemel.errors import InvalidInput
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.model import CrossEncoder
@@ -36,6 +37,7 @@ from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
 from gemel.train.steps import Step, set_cache_chunk
+from gemel.train.trainer import trained_parts
 
 TIMED_STEPS = 3
 
@@ -78,7 +80,7 @@ class RecipeRunner:
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
         self._steps = StepBuilder(recipe, device)
-        self.seeds = recipe.seeds or tuple({stage.train.seed for stage in recipe.stages})
+        self._overlaps: dict[int, str] = {}  # of the stages that have been looked at, by their numbers
 
     def run(
         self,
@@ -91,8 +93,7 @@ class RecipeRunner:
         runs: list[StageRun] = []
         start = self.team.leader_first(lambda: self._first_start(Path(output)))
         for number in range(1, len(self.recipe.stages) + 1):
-            is_last = number == len(self.recipe.stages)
-            for seed in self.seeds if is_last else self.seeds[:1]:
+            for seed in self._seeds_of(number):
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 self._keep_to_beginning(number, place, seed, resume)
@@ -103,7 +104,14 @@ class RecipeRunner:
             if not self.team.is_leader and not start.exists():
                 # On another machine: what was trained comes from the leader, the architecture is the same.
                 start = self.recipe.model
+        if len(self.recipe.seeds) > 1 and self.team.is_leader:
+            _write_summary(Path(output), [run for run in runs if run.stage == len(self.recipe.stages)])
         return runs
+
+    def _seeds_of(self, number: int) -> tuple[int, ...]:
+        """The recipe's seeds repeat its last stage; without any, each stage has its own."""
+        is_last = number == len(self.recipe.stages)
+        return self.recipe.seeds[: None if is_last else 1] or (self.recipe.stages[number - 1].train.seed,)
 
     def preview(self) -> Iterator[Preview]:
         """Each stage's data, objective, steps and estimated time; nothing is written."""
@@ -124,6 +132,9 @@ class RecipeRunner:
             for each in (lesson.examples, examples)
         )
         n_steps = config.steps_in_all(whole.n_batches)
+        trained_parts(step, config)  # what cannot be frozen is told here as well
+        if stage.validate is not None:
+            self._validator(stage.validate, examples)
         parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
         n_shown = 3 if len(parts) == 1 else 1
         return Preview(
@@ -149,19 +160,31 @@ class RecipeRunner:
 
     def _keep_to_beginning(self, number: int, place: Path, seed: int, resume: bool) -> None:
         stage = self.recipe.stages[number - 1]
-        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed))
+        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed), self.data)
         self.team.from_leader(lambda: keep_to_beginning(place, values, resume=resume))
 
+    def _check_files(self, first: int) -> None:
+        """What a later stage wants is missed before an earlier one has taken its hours."""
+        for number, stage in enumerate(self.recipe.stages[first - 1 :], start=first):
+            sources = [task.data for task in stage.tasks] + ([stage.validate] if stage.validate else [])
+            absent = [path for source in sources for path in source.places(self.data) if not path.exists()]
+            if absent:
+                raise InvalidInput(
+                    f"stage {number} of the recipe {self.recipe.name} names {absent[0]}, which is not there; "
+                    "give the folder that its paths begin in with --data or in GEMEL_DATA"
+                )
+
     def _place(self, output: Path, seed: int, number: int) -> Path:
-        if len(self.seeds) > 1 and number == len(self.recipe.stages):
+        if len(self.recipe.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
         return output / f"stage-{number}" if len(self.recipe.stages) > 1 else output
 
     def _events(self, seed: int, number: int) -> str | None:
         """The folder of a stage's own for TensorBoard, if there is to be any."""
-        if self.tensorboard is None:
+        folder = self.tensorboard or self.recipe.stages[number - 1].train.tensorboard
+        if folder is None:
             return None
-        return str(Path(self.tensorboard) / self.recipe.name / self._place(Path(), seed, number))
+        return str(Path(folder) / self.recipe.name / self._place(Path(), seed, number))
 
     def _run_stage(
         self,
@@ -173,14 +196,15 @@ class RecipeRunner:
         tell: Callable[[str], None],
     ) -> TrainResult:
         stage = self.recipe.stages[number - 1]
+        self._check_files(number)
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
-        overlap = self.team.from_leader(lambda: tell_overlap(examples, self.data))
+        validate = None if stage.validate is None else self._validator(stage.validate, examples)
+        overlap = self.team.from_leader(lambda: self._overlap_of(number, examples))
         tell(overlap)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
         step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, place))
-        validate = None if stage.validate is None else self._validator(self.read(stage.validate))
         result = train(step, examples, place, config, validate=validate, resume=resume)
         if not self.team.is_leader:
             return result
@@ -188,12 +212,13 @@ class RecipeRunner:
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
-            base_model=self.recipe.model if number == 1 else str(start),
+            base_model=self.recipe.model,
             objective=_told(stage, step),
             losses=step.objective.losses(),
             truncations=step.objective.truncations(),
             n_examples=len(examples),
             data=", ".join(task.data.name for task in stage.tasks),
+            stages_before=[self._told_of(before) for before in range(1, number)],
             settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
             overlap=overlap,
             scores=scores,
@@ -207,6 +232,19 @@ class RecipeRunner:
         _write_result(place, result)
         return result
 
+    def _overlap_of(self, number: int, examples: Examples | MixedExamples | None = None) -> str:
+        """What of the sets that models are measured on stands in a stage's data."""
+        if number not in self._overlaps:
+            if examples is None:
+                examples = self._examples(self.recipe.stages[number - 1])
+            self._overlaps[number] = tell_overlap(examples, self.data)
+        return self._overlaps[number]
+
+    def _told_of(self, number: int) -> str:
+        """An earlier stage in a line of the card: a model has learnt from all of them."""
+        data = ", ".join(task.data.name for task in self.recipe.stages[number - 1].tasks)
+        return f"stage {number}: {data}; {self._overlap_of(number)}"
+
     def _first_start(self, output: Path) -> str | Path:
         """The recipe's model, or a folder with some of its layers."""
         if self.recipe.layers is None:
@@ -219,12 +257,17 @@ class RecipeRunner:
             return Lesson(examples)
         return listen(stage.teacher, examples, place, self.device)
 
-    def _validator(self, examples: Examples) -> Callable[[Any], float]:
+    def _validator(self, source: DataSource, trained: Examples | MixedExamples) -> Callable[[Any], float]:
         if self.recipe.kind == "encoder":
-            return validate_on_sts(examples)
-        pairs = list(zip(*examples.columns.values(), strict=True))
-        labels = examples.labels
-        assert labels is not None
+            return validate_on_sts(self.read(source))
+        assert isinstance(trained, Examples), "cross-encoders learn one task at a time"
+        examples = source.read(self.data, trained.label_names or None)
+        if examples.kind != trained.kind or examples.labels is None:
+            raise InvalidInput(
+                f"{source.path} holds {examples.kind} to validate on, and the cross-encoder learns from "
+                f"{trained.kind}; expected the same"
+            )
+        pairs, labels = list(zip(*examples.columns.values(), strict=True)), examples.labels
 
         def validate(model: CrossEncoder) -> float:
             scores = model.score(pairs, show_progress=False)
@@ -276,16 +319,28 @@ def _shown(examples: Examples, row: int) -> dict[str, Any]:
 
 
 def _write_result(place: Path, result: TrainResult) -> None:
-    values = {**vars(result), "model": str(result.model)}
-    draft = place / "result.json.draft"
+    _write_json(place / "result.json", {**vars(result), "model": "model"})
+
+
+def _write_summary(output: Path, runs: list[StageRun]) -> None:
+    """What the seeds came to together."""
+    scores = {run.seed: run.result.best_score for run in runs}
+    told = [score for score in scores.values() if score is not None]
+    mean, deviation = spread(told) if told else (None, None)
+    _write_json(output / "result.json", {"scores": scores, "mean": mean, "deviation": deviation})
+
+
+def _write_json(file: Path, values: dict[str, Any]) -> None:
+    draft = file.with_name(f"{file.name}.draft")
     draft.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    draft.replace(place / "result.json")
+    draft.replace(file)
 
 
 def _finished(place: Path) -> TrainResult | None:
-    """The result of a stage that an earlier run has finished."""
+    """The result of a stage that an earlier run has finished; one that ran out of time goes on."""
     file = place / "result.json"
     if not file.is_file():
         return None
     values = json.loads(file.read_text(encoding="utf-8"))
-    return TrainResult(**{**values, "model": Path(values["model"])})
+    result = TrainResult(**{**values, "model": place / "model"})  # the run may have been moved
+    return result if result.is_complete else None

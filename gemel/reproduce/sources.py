@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,37 @@ from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 from gemel.evaluate.contamination import leave_out_overlap
 from gemel.evaluate.held_out import find_held_out
+from gemel.reproduce.values import (
+    BOOLEAN,
+    TABLE,
+    TABLES,
+    TEXT,
+    TEXTS,
+    TWO_NUMBERS,
+    WHOLE,
+    check_keys,
+    check_types,
+)
 
 DATA_KEYS = (
     *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range"),
     *("contrasts", "translations", "leave_out_tests"),
 )
 MADE_OF_EXAMPLES = ("contrasts", "leave_out_tests")  # once they are read
+DATA_TYPES = {
+    "path": TEXT,
+    "files": TABLES,
+    "columns": TABLE,
+    "kind": TEXT,
+    "where": TABLE,
+    "limit": WHOLE,
+    "skip_bad_rows": BOOLEAN,
+    "score_range": TWO_NUMBERS,
+    "contrasts": BOOLEAN,
+    "translations": TABLE,
+    "leave_out_tests": BOOLEAN,
+}
+FILE_TYPES = {"path": TEXT, "columns": TEXTS, "where": TABLE, "document": TEXT}
 FILE_KEYS = ("path", "columns", "where", "document")  # of plain texts
 TRANSLATION_KEYS = ("texts", "language", "pivot", "languages")
 
@@ -38,15 +63,19 @@ class DataSource:
         paths = [str(file.path) for file in self.files] or [self.path]
         return " + ".join(path if _is_within(path) else Path(path).name for path in paths)
 
-    def read(self, data: Path) -> Examples:
-        """The examples: paths as they stand, or within the data folder."""
+    def places(self, data: Path) -> list[Path]:
+        """Where its files are."""
+        return [place(path, data) for path in [str(file.path) for file in self.files] or [self.path]]
+
+    def read(self, data: Path, label_names: Sequence[str] | None = None) -> Examples:
+        """The examples: paths as they stand, or within the data folder; classes in an order that is set."""
         if self.files:
             files = [replace(file, path=place(str(file.path), data)) for file in self.files]
             return read_plain_texts(files, limit=self.options.get("limit"))
         if "translations" in self.options:
             return read_translations(place(self.path, data), **self.options["translations"])
         options = {key: value for key, value in self.options.items() if key not in MADE_OF_EXAMPLES}
-        examples = read_examples(place(self.path, data), **options)
+        examples = read_examples(place(self.path, data), label_names=label_names, **options)
         if self.options.get("contrasts"):
             examples = contrasted(examples)
         return self._without_tests(examples, data) if self.options.get("leave_out_tests") else examples
@@ -74,6 +103,7 @@ def place(path: str, data: Path) -> Path:
 def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
     """The data that a recipe names: a file of examples, of translations, or several files of plain texts."""
     where = f"data of the recipe {name}"
+    check_types(values, DATA_TYPES, where)
     if "files" in values:
         check_keys(values, ("files", "limit"), where)
         files = tuple(_text_file(each, f"a file in {where}") for each in values["files"])
@@ -97,6 +127,7 @@ def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
 
 def _text_file(values: Mapping[str, Any], where: str) -> TextFile:
     check_keys(values, FILE_KEYS, where)
+    check_types(values, FILE_TYPES, where)
     return TextFile(
         _path(values, where),
         tuple(values.get("columns", ["text"])),
@@ -109,12 +140,3 @@ def _path(values: Mapping[str, Any], where: str) -> str:
     if "path" not in values:
         raise InvalidInput(f"{where} needs a path")
     return str(values["path"])
-
-
-def check_keys(values: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse an unknown key with a list of the known ones."""
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise InvalidInput(
-            f"{where} has the unknown key {unknown[0]!r}; the known keys are {', '.join(known)}"
-        )

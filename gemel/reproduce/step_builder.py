@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import EncoderSpec, ModelFolder, Pooling, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint import (
+    EncoderSpec,
+    ModelFolder,
+    Pooling,
+    RerankerFolder,
+    read_encoder_folder,
+    read_reranker_folder,
+)
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel
-from gemel.loading import resolve
+from gemel.loading import fitting_tokens, resolve
 from gemel.model import CrossEncoder, InferSent, SentenceEncoder
 from gemel.model.infersent import InferSentSettings, asks_for_new
 from gemel.reproduce.recipe import Recipe, Stage, Task
@@ -111,7 +120,7 @@ class StepBuilder:
         if self.recipe.pooling is not None:
             changes["pooling"] = Pooling(self.recipe.pooling)
         if self.recipe.max_tokens is not None:
-            changes["max_tokens"] = self.recipe.max_tokens
+            changes["max_tokens"] = fitting_tokens(model, self.recipe.max_tokens)
         return model.with_spec(EncoderSpec(**{**vars(model.spec), **changes})) if changes else model
 
     def _cross_encoder(self, folder: Path, examples: Examples) -> CrossEncoder:
@@ -120,7 +129,22 @@ class StepBuilder:
             trained = read_reranker_folder(folder)
         except InvalidModel:
             return CrossEncoder.from_encoder(self._encoder_folder(folder), labels, device=self.device)
+        _check_head(trained, labels)
+        if self.recipe.max_tokens is not None:
+            trained = replace(trained, max_tokens=fitting_tokens(trained, self.recipe.max_tokens))
         return CrossEncoder(trained, device=self.device)
+
+
+def _check_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
+    """A cross-encoder goes on with the head that it has, which gives one score, or these classes."""
+    is_score = len(trained.labels) == 1
+    if (is_score and tuple(labels) == ("score",)) or tuple(labels) == trained.labels:
+        return
+    gives = "one score" if is_score else f"the classes {', '.join(trained.labels)}"
+    raise InvalidInput(
+        f"the cross-encoder {trained.path} gives {gives}, and the examples have {', '.join(labels)}; "
+        "expected the same: give it other examples, or start from an encoder, which gets a new head"
+    )
 
 
 def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:

@@ -20,6 +20,7 @@ class CardFacts:
     n_examples: int
     data: str
     settings: Mapping[str, Any]
+    stages_before: Sequence[str] = ()  # the data of the stages that it came through, each in a line
     overlap: str = ""  # what of the sets that models are measured on stands in the data
     scores: Mapping[str, float] = field(default_factory=dict)
     is_cross_encoder: bool = False
@@ -71,6 +72,7 @@ def _body(facts: CardFacts) -> list[str]:
     lines = [
         *(f"# {facts.name}", "", "## Training", ""),
         f"- started from: `{base_name(facts.base_model)}`",
+        *(f"- {stage}" for stage in facts.stages_before),
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]

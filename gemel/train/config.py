@@ -63,11 +63,11 @@ class TrainConfig:
                 f"the setting {unknown[0]!r} is unknown; the known ones are {', '.join(known)}"
             )
         values = dict(values)
-        if "freeze" in values:
-            values["freeze"] = one_or_more(values["freeze"])
-        if isinstance(values.get("lora"), Mapping):
-            values["lora"] = Lora.from_dict(values["lora"])
         try:
+            if "freeze" in values:
+                values["freeze"] = one_or_more(values["freeze"])
+            if isinstance(values.get("lora"), Mapping):
+                values["lora"] = Lora.from_dict(values["lora"])
             return cls(**values)
         except TypeError as error:
             raise InvalidInput(f"the settings of a training are of wrong types: {error}") from None

@@ -84,7 +84,10 @@ def load_state(
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
             optimiser.state[parameter] = {"step": moments[f"{name}.step"].to(parameter.device), **own}
-    return RunState(**saved["state"])
+    state = RunState(**saved["state"])
+    # Patience may have grown since.
+    state.stopped_early = config.patience is not None and state.n_worse >= config.patience
+    return state
 
 
 def _learnt(step: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, Tensor]:

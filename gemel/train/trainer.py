@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from gemel.progress import progress_bar
 from gemel.train.batches import Rows
 from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
+from gemel.train.interrupts import held_interrupts
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
@@ -29,6 +30,7 @@ from gemel.train.tensorboard import EventFiles
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
+CHECKPOINT_SECONDS = 600.0  # where a recipe says nothing of checkpoints
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class TrainResult:
     best_score: float | None
     seconds: float
     stopped_early: bool
+    is_complete: bool = True  # all steps were made: nothing was left for want of time or patience
 
 
 def train(
@@ -88,21 +91,13 @@ class _Run:
         self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
         self.n_steps = config.steps_in_all(self.batches.n_batches)
         set_cache_chunk(step, config.cache_chunk)
-        if config.lora is not None:
-            add_adapters(step.model, config.lora, config.seed)
-        self.trained = _trainable(step, config.freeze)
-        if config.lora is not None:
-            self.trained = keep_to_adapters(step.model, self.trained)
-        if not self.trained:
-            raise InvalidInput(
-                f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less"
-            )
+        self.trained = trained_parts(step, config)
         self.optimiser = _adam(self.trained, config)
         place = config.tensorboard if self.team.is_leader else None
         events = None if place is None else EventFiles(place)
         self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
-        self._logged_at = self._began = time.perf_counter()
+        self._logged_at = self._kept_at = self._began = time.perf_counter()
         self._status = ""
 
     @property
@@ -127,9 +122,9 @@ class _Run:
             state = load_state(last, self.step, self.trained, self.optimiser, self.config)
             self.metrics.forget_after(state.step)
             return state
-        if (self.output / "model").exists() or last.exists():
+        if not resume and ((self.output / "model").exists() or last.exists()):
             raise InvalidInput(f"{self.output} holds a run already: continue it with resume, or name another")
-        self.metrics.forget_after(-1)
+        self.metrics.forget_after(-1)  # resumed or not: a run without a checkpoint begins anew
         return RunState()
 
     def one_step(self) -> None:
@@ -141,8 +136,9 @@ class _Run:
         by_task: list[tuple[str, float]] = []
         for part in range(self.config.accumulate):
             rows = self.batches.rows(number * self.config.accumulate + part)
-            part_loss, part_tokens = self.whole_batch.loss(self._loss, rows)
-            torch.autograd.backward(part_loss / self.config.accumulate)
+            with self._precision():  # of the backward pass too, which may make activations again
+                part_loss, part_tokens = self.whole_batch.loss(self._loss, rows)
+                torch.autograd.backward(part_loss / self.config.accumulate)
             loss += float(part_loss.detach()) / self.config.accumulate
             if isinstance(self.step, MultiTaskStep):
                 by_task.append((self.step.task, float(part_loss.detach())))
@@ -156,12 +152,13 @@ class _Run:
         nn.utils.clip_grad_norm_(self.trained.values(), self.config.clip_norm)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate_at(number, self.n_steps)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        self.state.step += 1
-        self.state.n_pairs += n_pairs
-        self.state.unlogged.append((loss, n_pairs, n_tokens))
-        self.state.unlogged_by_task += by_task
+        with held_interrupts():  # weights that have moved belong to the next step
+            self.optimiser.step()
+            self.optimiser.zero_grad(set_to_none=True)
+            self.state.step += 1
+            self.state.n_pairs += n_pairs
+            self.state.unlogged.append((loss, n_pairs, n_tokens))
+            self.state.unlogged_by_task += by_task
         self._after_step()
 
     def checkpoint(self) -> None:
@@ -169,12 +166,14 @@ class _Run:
             return
         now = time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
+        self._kept_at = now
         save_state(self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config)
 
     def finish(self) -> TrainResult:
         if self.state.unlogged:
             self._log()
         if self.validate and self.state.evaluated_at != self.state.step:
+            self.checkpoint()  # should validation fail, nothing is lost
             self._evaluate()
         _set_training(self.step, False)
         if self.state.best_score is None:
@@ -189,6 +188,7 @@ class _Run:
             best_score=self.state.best_score,
             seconds=self._seconds(),
             stopped_early=self.state.stopped_early,
+            is_complete=self.state.step >= self.n_steps,
         )
 
     def status(self) -> str:
@@ -199,8 +199,14 @@ class _Run:
             self._log()
         if self._is_evaluation_due():
             self._evaluate()
-        if self.config.checkpoint_every and self.state.step % self.config.checkpoint_every == 0:
+        if self._is_checkpoint_due():
             self.checkpoint()
+
+    def _is_checkpoint_due(self) -> bool:
+        if self.config.checkpoint_every:
+            return self.state.step % self.config.checkpoint_every == 0
+        is_late = time.perf_counter() - self._kept_at >= CHECKPOINT_SECONDS
+        return is_late or self.state.evaluated_at == self.state.step
 
     def _is_evaluation_due(self) -> bool:
         every, step = self.config.evaluate_every, self.state.step
@@ -209,6 +215,7 @@ class _Run:
 
     def _evaluate(self) -> None:
         assert self.validate is not None
+        began = time.perf_counter()
         _set_training(self.step, False)
         validate = self.validate
         score = self.team.from_leader(lambda: float(validate(self.step.model)))
@@ -222,7 +229,7 @@ class _Run:
             self.config.patience is not None and self.state.n_worse >= self.config.patience
         )
         self._write(step=self.state.step, validation=score, seconds=self._seconds())
-        self._logged_at = time.perf_counter()
+        self._logged_at += time.perf_counter() - began  # it is no part of the pace
 
     def _log(self) -> None:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
@@ -249,9 +256,11 @@ class _Run:
         means = {task: float(np.mean(losses)) for task, losses in sorted(found.items())}
         return {"loss_by_task": means} if means else {}
 
+    def _precision(self) -> AbstractContextManager[None]:
+        return forward_in_bfloat16(self.step.model) if self.state.uses_bfloat16 else nullcontext()
+
     def _loss(self, rows: Rows) -> tuple[Tensor, int]:
-        with forward_in_bfloat16(self.step.model) if self.state.uses_bfloat16 else nullcontext():
-            return self.step.loss(self.examples, rows)
+        return self.step.loss(self.examples, rows)
 
     def _save_model(self) -> None:
         with merged(self.step.model):
@@ -267,6 +276,18 @@ class _Run:
     def _out_of_time(self) -> bool:
         minutes = self.config.max_minutes
         return minutes is not None and self.team.from_leader(lambda: self._seconds() >= 60 * minutes)
+
+
+def trained_parts(step: Step, config: TrainConfig) -> dict[str, nn.Parameter]:
+    """The parameters that a run moves, by name; adapters are put in where they are asked for."""
+    if config.lora is not None:
+        add_adapters(step.model, config.lora, config.seed)
+    trained = _trainable(step, config.freeze)
+    if config.lora is not None:
+        trained = keep_to_adapters(step.model, trained)
+    if not trained:
+        raise InvalidInput(f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less")
+    return trained
 
 
 def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:

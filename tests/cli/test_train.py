@@ -91,10 +91,41 @@ def test_a_recipe_with_stages_and_seeds(tiny_bert: Path, data: Path) -> None:
     model = load_encoder(data / "out" / "seed-2" / "stage-2" / "model")
     assert model.spec.pooling.modes == ("max",)
     assert model.spec.max_tokens == 20
+    card = (model.folder.path / "README.md").read_text("utf-8")
+    assert f"started from: `{tiny_bert.name}`" in card
+    assert "- stage 1: nli.tsv; " in card
+    summary = json.loads((data / "out" / "result.json").read_text("utf-8"))
+    assert summary["mean"] == pytest.approx(np.mean([line["best_score"] for line in lines[1:]]))
+    assert set(summary["scores"]) == {"1", "2"}
     again = call("train", recipe, "--data", data, "-o", data / "out", "--resume")
     assert again.stdout == done.stdout
     with pytest.raises(InvalidInput, match="holds a run already"):
         call("train", recipe, "--data", data, "-o", data / "out")
+
+
+def test_without_seeds_each_stage_has_its_own(tiny_bert: Path, data: Path) -> None:
+    stage = '[[stage]]\ndata = {{ path = "nli.tsv" }}\ntrain = {{ max_steps = 1, seed = {} }}\n'
+    recipe = write_recipe(data, f'model = "{tiny_bert}"\n' + stage.format(9) + stage.format(7))
+    done = call("train", recipe, "--data", data, "-o", data / "out")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["stage"], line["seed"]) for line in lines] == [(1, 9), (2, 7)]
+
+
+def test_what_a_later_stage_lacks_is_told_before_the_first(tiny_bert: Path, data: Path) -> None:
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "{tiny_bert}"
+        [[stage]]
+        data = {{ path = "nli.tsv" }}
+        [[stage]]
+        data = {{ path = "sts.tsv", score_range = [0, 5] }}
+        validate = {{ path = "absent.tsv" }}
+        """,
+    )
+    with pytest.raises(InvalidInput, match=r"stage 2 of the recipe recipe names .*absent.tsv, which is not"):
+        call("train", recipe, "--data", data, "-o", data / "out")
+    assert not (data / "out" / "stage-1" / "model").exists()
 
 
 TASKS = """
@@ -200,6 +231,11 @@ def test_settings_on_the_command_line_are_values_or_words() -> None:
         "distance": "cosine",
         "m": {"d": [2, 1], "w": [1, 1]},
     }
+    assert parse_settings(["symmetric=False", "a=True", "b=true"]) == {
+        "symmetric": False,
+        "a": True,
+        "b": True,
+    }
     for given, message in ((["x"], "has no value; expected NAME=VALUE"), (["a=1", "a=2"], "cannot be read")):
         with pytest.raises(InvalidInput, match=message):
             parse_settings(given)
@@ -276,6 +312,43 @@ def test_a_cross_encoder_is_trained_by_the_same_loop(tiny_bert: Path, data: Path
     line = json.loads(done.stdout)
     assert load_reranker(line["model"]).score([("the man", "a dog")]).shape == (1,)
     assert -1 <= line["best_score"] <= 1
+
+
+def cross_encoder_recipe(model: Path, data: str, validate: str = "", more: str = "") -> str:
+    lines = [f'model = "{model}"', 'kind = "cross-encoder"', more, "[[stage]]", f"data = {data}"]
+    lines += ["train = { batch_size = 4, max_steps = 2 }", f"validate = {validate}" if validate else ""]
+    return "\n".join(lines)
+
+
+def test_a_cross_encoder_goes_on_with_the_head_that_it_has(tiny_bert: Path, data: Path) -> None:
+    nli, sts = '{ path = "nli.tsv" }', '{ path = "sts.tsv", score_range = [0, 5] }'
+    recipe = write_recipe(data, cross_encoder_recipe(tiny_bert, nli))
+    call("train", recipe, "--data", data, "-o", data / "first")
+    first = data / "first" / "model"
+    recipe = write_recipe(data, cross_encoder_recipe(first, nli, more="max_tokens = 16"))
+    call("train", recipe, "--data", data, "-o", data / "second")
+    assert load_reranker(data / "second" / "model").folder.max_tokens == 16
+    rows = [("a man", "the dog", label) for label in "pqr" * 4]
+    write_table(data / "other.tsv", ["premise", "hypothesis", "label"], rows)
+    for examples, told in (('{ path = "other.tsv" }', "p, q, r"), (sts, "score")):
+        recipe = write_recipe(data, cross_encoder_recipe(first, examples))
+        with pytest.raises(InvalidInput, match=f"contradiction, entailment, neutral, and .* have {told};"):
+            call("train", recipe, "--data", data, "-o", data / "third")
+
+
+def test_a_cross_encoder_is_validated_by_the_classes_that_it_learns(tiny_bert: Path, data: Path) -> None:
+    entailed = [("a man", "the dog", "entailment"), ("the dog", "a man", "entailment")]
+    write_table(data / "dev.tsv", ["premise", "hypothesis", "label"], entailed)
+    rows = [("a man", "the dog", label) for label in ("contradiction", *["entailment"] * 11)]
+    write_table(data / "train.tsv", ["premise", "hypothesis", "label"], rows)
+    text = cross_encoder_recipe(tiny_bert, '{ path = "train.tsv" }', '{ path = "dev.tsv" }')
+    recipe = write_recipe(data, text.replace("max_steps = 2", "epochs = 20, learning_rate = 1e-3"))
+    done = call("train", recipe, "--data", data, "-o", data / "out")
+    assert json.loads(done.stdout)["best_score"] == 1.0  # as class 0 of its own file it would be 0
+    unlike = '{ path = "sts.tsv", score_range = [0, 5] }'
+    recipe = write_recipe(data, cross_encoder_recipe(tiny_bert, '{ path = "train.tsv" }', unlike))
+    with pytest.raises(InvalidInput, match=r"holds scored pairs to validate on, and .* classified pairs"):
+        call("train", recipe, "--data", data, "-o", data / "unlike")
 
 
 def test_an_objective_that_does_not_fit_is_refused(tiny_bert: Path, data: Path) -> None:
@@ -373,6 +446,23 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
         (
             'model = "x"\n[[stage]]\ndata = { path = "a" }\n[[stage.task]]\nname = "a"',
             "unknown key 'data'; the known keys are task",
+        ),
+        ('model = "x"\n[[stage]]\ndata = "a.tsv"', r"data in a stage .* is 'a.tsv'; expected a table"),
+        ('model = "x"\n[stage]\ndata = { path = "a" }', r"expected one or several \[\[...\]\] tables"),
+        ('model = "x"\nseeds = 3\n[[stage]]\ndata = { path = "a" }', "seeds in .* expected a list of whole"),
+        ('model = "x"\nseeds = [1, 1]\n[[stage]]\ndata = { path = "a" }', "expected no number twice"),
+        ('model = "x"\npooling = 3\n[[stage]]\ndata = { path = "a" }', "pooling in .* expected a word"),
+        ('model = "x"\nmax_tokens = "75"\n[[stage]]\ndata = { path = "a" }', "expected a whole number"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a" }\nobjective = "cosine"', "expected a table"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = 5', "train in .* expected a table"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { freeze = 3 }', "of wrong types"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a", score_range = 5 }', "expected two numbers"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a", limit = "5" }', "limit in .* expected a whole number"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a", where = "b=c" }', "where in .* expected a table"),
+        ('model = "x"\n[[stage]]\ndata = { path = "a", contrasts = "no" }', "expected true or false"),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { evaluate_every = 5 }',
+            "has evaluate_every and nothing to validate on",
         ),
         (
             'model = "x"\n[[stage]]\ndata = { path = "a", translations = { language = "lang" } }',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,43 @@ def test_another_recipe_does_not_continue_a_run(tiny_bert: Path, tmp_path: Path,
         with pytest.raises(InvalidInput, match=f"was begun with {said} = .* and now it is"):
             RecipeRunner(other).run(place, resume=True)
     RecipeRunner(recipe).run(place, resume=True)
+
+
+def test_what_files_hold_may_not_change_while_a_run_goes_on(tiny_bert: Path, tmp_path: Path) -> None:
+    model, place = tmp_path / "model", tmp_path / "out"
+    shutil.copytree(tiny_bert, model)
+    recipe = recipe_for(model, tmp_path)
+    RecipeRunner(recipe).run(place)
+    pairs = tmp_path / "pairs.tsv"
+    rows = pairs.read_text("utf-8")
+    pairs.write_text(rows.replace("\n", "\nanother\tpair\n", 1), "utf-8")
+    with pytest.raises(InvalidInput, match="the contents of the data have changed since"):
+        RecipeRunner(recipe).run(place, resume=True)
+    pairs.write_text(rows, "utf-8")
+    make_tiny_model("bert", tmp_path / "other", 5)
+    shutil.copyfile(tmp_path / "other" / "model.safetensors", model / "model.safetensors")
+    with pytest.raises(InvalidInput, match="the contents of the model have changed since"):
+        RecipeRunner(recipe).run(place, resume=True)
+
+
+def test_a_run_that_ran_out_of_time_goes_on_where_it_now_stands(tiny_bert: Path, tmp_path: Path) -> None:
+    recipe, place = recipe_for(tiny_bert, tmp_path), tmp_path / "out"
+    (stage,) = recipe.stages
+    short = replace(recipe, stages=(replace(stage, train=replace(stage.train, max_minutes=1e-9)),))
+    (run,) = RecipeRunner(short).run(place)
+    assert not run.result.is_complete
+    shutil.move(place, tmp_path / "moved")
+    (run,) = RecipeRunner(recipe).run(tmp_path / "moved", resume=True)
+    assert (run.result.steps, run.result.is_complete) == (2, True)
+    (again,) = RecipeRunner(recipe).run(tmp_path / "moved", resume=True)
+    assert again.result.model == tmp_path / "moved" / "model"
+
+
+def test_a_run_is_not_begun_over_another(tiny_bert: Path, tmp_path: Path) -> None:
+    recipe, place = recipe_for(tiny_bert, tmp_path), tmp_path / "out"
+    RecipeRunner(recipe).run(place)
+    with pytest.raises(InvalidInput, match="holds a run already: continue it with resume"):
+        RecipeRunner(recipe).run(place)
 
 
 def test_what_moves_no_weight_may_change_when_a_run_goes_on(tiny_bert: Path, tmp_path: Path) -> None:

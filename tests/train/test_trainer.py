@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +160,69 @@ def test_a_run_killed_several_times_ends_in_the_same_bits(tiny_bert: Path, tmp_p
     lines = [MetricsFile(output / "metrics.jsonl").read() for output in (whole, broken)]
     assert [line["step"] for line in lines[0]] == [line["step"] for line in lines[1]]
     assert [line.get("loss") for line in lines[0]] == [line.get("loss") for line in lines[1]]
+
+
+def test_without_a_word_of_checkpoints_there_is_one_at_every_evaluation(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    config = TrainConfig(epochs=9, batch_size=10, evaluate_every=2, max_steps=6, learning_rate=1e-3)
+    kept: list[bool] = []
+
+    def validate(encoder: torch.nn.Module) -> float:
+        kept.append((tmp_path / "run" / "last").is_dir())
+        return 0.5
+
+    examples = examples_of("scored pairs")
+    train(
+        step_for(tiny_bert, "cosine"), examples, tmp_path / "run", config,
+        validate=validate, show_progress=False,
+    )  # fmt: skip
+    assert kept == [False, True, True]
+    shutil.rmtree(tmp_path / "run" / "last")  # as if it had been killed before the first
+    result = train(
+        step_for(tiny_bert, "cosine"), examples, tmp_path / "run", config,
+        validate=validate, resume=True, show_progress=False,
+    )  # fmt: skip
+    assert result.steps == 6
+
+
+def test_an_interrupt_waits_until_the_step_is_counted(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = TrainConfig(batch_size=10, max_steps=3, learning_rate=1e-3)
+    examples, step = examples_of("scored pairs"), step_for(tiny_bert, "cosine")
+    whole = train(step, examples, tmp_path / "whole", config, show_progress=False)
+    steps = iter([False, True, False])
+    plain = torch.optim.AdamW.step
+
+    def interrupted(self: torch.optim.AdamW) -> None:
+        plain(self)
+        if next(steps, False):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(step_for(tiny_bert, "cosine"), examples, tmp_path / "broken", config, show_progress=False)
+    monkeypatch.undo()
+    result = train(
+        step_for(tiny_bert, "cosine"), examples, tmp_path / "broken", config, resume=True, show_progress=False
+    )
+    weights = [(run.model / "model.safetensors").read_bytes() for run in (whole, result)]
+    assert weights[0] == weights[1]
+
+
+def test_more_patience_lets_a_run_go_on(tiny_bert: Path, tmp_path: Path) -> None:
+    config = TrainConfig(batch_size=10, evaluate_every=1, patience=1, max_steps=4, epochs=9)
+    examples = examples_of("scored pairs")
+
+    def ends_at(patience: int) -> int:
+        scores = iter([0.9, 0.8, 0.7, 0.6])
+        return train(
+            step_for(tiny_bert, "cosine"), examples, tmp_path / "run", replace(config, patience=patience),
+            validate=lambda encoder: next(scores), resume=True, show_progress=False,
+        ).steps  # fmt: skip
+
+    assert [ends_at(1), ends_at(2), ends_at(9)] == [2, 3, 4]
 
 
 def test_another_recipe_cannot_continue_a_run(tiny_bert: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gemel.train.objectives.objective import Objective
 from gemel.train.objectives.ranking import CoSent
 from gemel.train.objectives.regression import CosineRegression, FeedForwardRegression, PairRegression
 from gemel.train.objectives.triplets import BatchHardTriplet, Triplet
+from gemel.train.settings import check_plain_types
 
 # name -> class; the first that fits a kind of examples is the one inferred for it
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -51,6 +52,10 @@ def build_objective(
         raise InvalidInput(
             f"the data holds {kind}, from which {learner} cannot learn; expected {', '.join(eaten)}"
         )
+    if n_labels == 1 and kind == "labelled texts":
+        raise InvalidInput(
+            f"all of the {kind} are of one class, from which nothing can be learnt; expected two"
+        )
     name = name or fit[0]
     if name not in table:
         raise InvalidInput(f"the objective {name!r} is unknown; choose from {', '.join(table)}")
@@ -85,6 +90,7 @@ def _check_settings(name: str, chosen: type[Objective], settings: Mapping[str, A
             f"the objective {name!r} does not take these settings: {', '.join(unknown)}; "
             f"it takes {', '.join([*known, 'matryoshka'])}"
         )
+    check_plain_types(f"the objective {name!r}", chosen, settings)
 
 
 def _wrapped(make: Callable[[int], Objective], dim: int, settings: Any, cross_encoder: bool) -> Matryoshka:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gemel.errors import InvalidInput
 from gemel.train.objectives.concatenation import CONCATENATIONS, concatenate
 from gemel.train.objectives.objective import Objective
+from gemel.train.settings import is_whole
 
 
 class CosineRegression(Objective):
@@ -31,6 +33,8 @@ class FeedForwardRegression(Objective):
 
     def __init__(self, dim: int, hidden: int = 256) -> None:
         super().__init__()
+        if not is_whole(hidden, 1):
+            raise InvalidInput(f"hidden is {hidden!r}; expected a whole number, at least 1")
         self.regressor = nn.Sequential(
             nn.Linear(dim * len(self.concatenation), hidden), nn.Tanh(), nn.Linear(hidden, 1)
         )
