@@ -102,20 +102,26 @@ struct Team {
     int size = 1;
     int arrived = 0;     // only touched by atomic operations
     int generation = 0;
+    int sleeping = 0;
 
     void wait() {
         if (size == 1) return;
         const int before = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
         if (__atomic_add_fetch(&arrived, 1, __ATOMIC_ACQ_REL) == size) {
             __atomic_store_n(&arrived, 0, __ATOMIC_RELAXED);
-            __atomic_store_n(&generation, before + 1, __ATOMIC_RELEASE);
+            __atomic_store_n(&generation, before + 1, __ATOMIC_SEQ_CST);
+            if (__atomic_load_n(&sleeping, __ATOMIC_SEQ_CST)) wake();
             return;
         }
         for (int spins = 0; __atomic_load_n(&generation, __ATOMIC_ACQUIRE) == before; ++spins)
-            if (spins > spins_before_yielding) yield();
+            if (spins > spins_before_sleeping) return sleep(before);
     }
 
-    static constexpr int spins_before_yielding = 2000;
+    // The others come within microseconds, unless they have no core: then this one is better left to other work, and
+    // who has slept is given one sooner than who has spun.
+    static constexpr int spins_before_sleeping = 2000;
+    void sleep(int before);
+    void wake();
     static void yield();  // lets another thread have the core
 };
 

@@ -2,10 +2,15 @@
 
 #include <sched.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <exception>
 #include <fstream>
@@ -18,6 +23,23 @@
 namespace gemel {
 
 void Team::yield() { sched_yield(); }
+
+#if defined(__linux__)
+void Team::sleep(int before) {
+    __atomic_add_fetch(&sleeping, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&generation, __ATOMIC_ACQUIRE) == before)
+        syscall(SYS_futex, &generation, FUTEX_WAIT_PRIVATE, before, nullptr, nullptr, 0);
+    __atomic_sub_fetch(&sleeping, 1, __ATOMIC_SEQ_CST);
+}
+
+void Team::wake() { syscall(SYS_futex, &generation, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0); }
+#else
+void Team::sleep(int before) {
+    while (__atomic_load_n(&generation, __ATOMIC_ACQUIRE) == before) yield();
+}
+
+void Team::wake() {}
+#endif
 
 namespace {
 
