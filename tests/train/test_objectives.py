@@ -372,8 +372,8 @@ def test_what_does_not_fit_is_refused_with_what_does() -> None:
         build_objective("contrastive", "pairs", dim=4, symmetric="no")
     with pytest.raises(InvalidInput, match="hidden is -1; expected a whole number, at least 1"):
         build_objective("regression", "scored pairs", dim=4, hidden=-1)
-    with pytest.raises(InvalidInput, match="all of the labelled texts are of one class"):
-        build_objective("batch-hard", "labelled texts", dim=4, n_labels=1)
+    with pytest.raises(InvalidInput, match="all of the classified texts are of one class"):
+        build_objective("batch-hard", "classified texts", dim=4, n_labels=1)
     with pytest.raises(InvalidInput, match=r"temperature of the objective 'cosent' is .*; expected a number"):
         build_objective("cosent", "scored pairs", dim=4, temperature="warm")
     with pytest.raises(InvalidInput, match="join any of u, v"):

@@ -52,7 +52,7 @@ def build_objective(
         raise InvalidInput(
             f"the data holds {kind}, from which {learner} cannot learn; expected {', '.join(eaten)}"
         )
-    if n_labels == 1 and kind == "labelled texts":
+    if n_labels == 1 and kind == "classified texts":
         raise InvalidInput(
             f"all of the {kind} are of one class, from which nothing can be learnt; expected two"
         )
