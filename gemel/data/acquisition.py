@@ -110,10 +110,10 @@ def _downloads(
         if urls:
             raise InvalidInput("both a place and a file were given; expected --url or --from, not both")
         return ()
-    chosen = tuple(map(_download_of, urls)) or known.downloads
+    chosen = tuple(Download(url) for url in urls) or known.downloads
     if not chosen:
         raise InvalidInput(f"{known.name} is not here; {how_to_get(known)}")
-    names = [each.file_name for each in chosen]
+    names = [_name_of(each) for each in chosen]
     if len(set(names)) < len(names):
         raise InvalidInput(
             f"several addresses end in the same name ({', '.join(names)}); expected names that differ: "
@@ -129,13 +129,13 @@ def _downloads(
     return tuple(Download(each.url, None, sha256) for each, sha256 in zip(chosen, hashes, strict=True))
 
 
-def _download_of(url: str) -> Download:
-    wanted = Download(url)
+def _name_of(wanted: Download) -> str:
     try:
-        wanted.file_name  # noqa: B018  (an address that cannot be taken apart has none)
+        return wanted.file_name
     except ValueError as error:
-        raise InvalidInput(f"{url!r} is no address ({error}); expected such as https://HOST/FILE") from None
-    return wanted
+        raise InvalidInput(
+            f"{wanted.url!r} is no address ({error}); expected such as https://HOST/FILE"
+        ) from None
 
 
 def _fetched(

@@ -44,7 +44,9 @@ from typing import Any
 
 from gemel.errors import InvalidInput
 from gemel.reproduce.sources import DataSource, parse_source
-from gemel.reproduce.values import (
+from gemel.train import TrainConfig
+from gemel.train.mixing import MIXINGS
+from gemel.train.values import (
     BOOLEAN,
     NUMBER,
     TABLE,
@@ -58,8 +60,6 @@ from gemel.reproduce.values import (
     check_keys,
     check_types,
 )
-from gemel.train import TrainConfig
-from gemel.train.mixing import MIXINGS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -40,6 +40,7 @@ from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.trainer import trained_parts
 
 TIMED_STEPS = 3
+NOT_NOTED = "whether test sets stand in its data was not noted"  # by an older program
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class RecipeRunner:
         self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
         self.device = device
         self._steps = StepBuilder(recipe, device)
-        self._overlaps: dict[int, str] = {}  # of the stages that have been looked at, by their numbers
+        self._overlaps: dict[int, str] = {}  # with test sets, of the stages that are done, by their numbers
 
     def run(
         self,
@@ -97,7 +98,7 @@ class RecipeRunner:
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 self._keep_to_beginning(number, place, seed, resume)
-                finished = self._finished(place) if resume else None
+                finished = self._finished(number, place) if resume else None
                 result = finished or self._run_stage(number, start, place, seed, resume, on_stage)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
@@ -155,8 +156,14 @@ class RecipeRunner:
             return self.read(stage.tasks[0].data)
         return MixedExamples({task.name: self.read(task.data) for task in stage.tasks}, stage.mixing)
 
-    def _finished(self, place: Path) -> TrainResult | None:
-        return self.team.from_leader(lambda: _finished(place))
+    def _finished(self, number: int, place: Path) -> TrainResult | None:
+        """The result of a stage that an earlier run has finished; one that ran out of time goes on."""
+        values = self.team.from_leader(lambda: _read_result(place))
+        if values is None:
+            return None
+        self._overlaps[number] = values.pop("overlap", NOT_NOTED)
+        result = TrainResult(**{**values, "model": place / "model"})  # the run may have been moved
+        return result if result.is_complete else None
 
     def _keep_to_beginning(self, number: int, place: Path, seed: int, resume: bool) -> None:
         stage = self.recipe.stages[number - 1]
@@ -200,7 +207,8 @@ class RecipeRunner:
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
         validate = None if stage.validate is None else self._validator(stage.validate, examples)
-        overlap = self.team.from_leader(lambda: self._overlap_of(number, examples))
+        overlap = self.team.from_leader(lambda: tell_overlap(examples, self.data))
+        self._overlaps[number] = overlap
         tell(overlap)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
@@ -229,21 +237,13 @@ class RecipeRunner:
         write_card(result.model, facts)
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
             draw_curves(metrics, f"{self.recipe.name}, seed {seed}", place / "curves")
-        _write_result(place, result)
+        _write_json(place / "result.json", {**vars(result), "model": "model", "overlap": overlap})
         return result
-
-    def _overlap_of(self, number: int, examples: Examples | MixedExamples | None = None) -> str:
-        """What of the sets that models are measured on stands in a stage's data."""
-        if number not in self._overlaps:
-            if examples is None:
-                examples = self._examples(self.recipe.stages[number - 1])
-            self._overlaps[number] = tell_overlap(examples, self.data)
-        return self._overlaps[number]
 
     def _told_of(self, number: int) -> str:
         """An earlier stage in a line of the card: a model has learnt from all of them."""
         data = ", ".join(task.data.name for task in self.recipe.stages[number - 1].tasks)
-        return f"stage {number}: {data}; {self._overlap_of(number)}"
+        return f"stage {number}: {data}; {self._overlaps[number]}"
 
     def _first_start(self, output: Path) -> str | Path:
         """The recipe's model, or a folder with some of its layers."""
@@ -318,10 +318,6 @@ def _shown(examples: Examples, row: int) -> dict[str, Any]:
     return shown
 
 
-def _write_result(place: Path, result: TrainResult) -> None:
-    _write_json(place / "result.json", {**vars(result), "model": "model"})
-
-
 def _write_summary(output: Path, runs: list[StageRun]) -> None:
     """What the seeds came to together."""
     scores = {run.seed: run.result.best_score for run in runs}
@@ -336,11 +332,9 @@ def _write_json(file: Path, values: dict[str, Any]) -> None:
     draft.replace(file)
 
 
-def _finished(place: Path) -> TrainResult | None:
-    """The result of a stage that an earlier run has finished; one that ran out of time goes on."""
+def _read_result(place: Path) -> dict[str, Any] | None:
     file = place / "result.json"
     if not file.is_file():
         return None
-    values = json.loads(file.read_text(encoding="utf-8"))
-    result = TrainResult(**{**values, "model": place / "model"})  # the run may have been moved
-    return result if result.is_complete else None
+    values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return values

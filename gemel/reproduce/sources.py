@@ -14,7 +14,7 @@ from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
 from gemel.evaluate.contamination import leave_out_overlap
 from gemel.evaluate.held_out import find_held_out
-from gemel.reproduce.values import (
+from gemel.train.values import (
     BOOLEAN,
     TABLE,
     TABLES,

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from gemel.errors import InvalidInput
+from gemel.train.values import (
+    ANYTHING,
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Expected,
+    check_types,
+    is_int,
+    is_number,
+)
 
 Made = TypeVar("Made")
 
 
-def _is_int(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return _is_int(value) or isinstance(value, float)
-
-
-# annotation -> in words, and how to know it
-_PLAIN_TYPES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "bool": ("true or false", lambda value: isinstance(value, bool)),
-    "int": ("a whole number", _is_int),
-    "float": ("a number", _is_number),
-    "str": ("a word in quotes", lambda value: isinstance(value, str)),
-}
+# annotation of a parameter -> what a setting of it must be
+_PLAIN_TYPES = {"bool": BOOLEAN, "int": WHOLE, "float": NUMBER, "str": TEXT}
 
 
 def build_with_settings(
@@ -49,21 +47,22 @@ def build_with_settings(
 def check_plain_types(what: str, make: Callable[..., object], settings: Mapping[str, Any]) -> None:
     """Refuse a setting whose value is not of the plain type that its parameter names."""
     parameters = inspect.signature(make).parameters
-    for setting, value in settings.items():
-        annotation = parameters[setting].annotation
-        expected = _PLAIN_TYPES.get(annotation if isinstance(annotation, str) else annotation.__name__)
-        if expected is not None and not expected[1](value):
-            raise InvalidInput(f"{setting} of {what} is {value!r}; expected {expected[0]}")
+    check_types(settings, {name: _expected(parameters[name].annotation) for name in settings}, what)
+
+
+def _expected(annotation: object) -> Expected:
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return _PLAIN_TYPES.get(name, ANYTHING)
 
 
 def is_whole(value: object, least: int) -> bool:
     """Whether a value is a whole number, and no smaller."""
-    return _is_int(value) and value >= least
+    return is_int(value) and value >= least
 
 
 def is_above(value: object, limit: float) -> bool:
     """Whether a value is a number, and larger."""
-    return _is_number(value) and value > limit
+    return is_number(value) and value > limit
 
 
 def one_or_more(names: str | Sequence[str]) -> tuple[str, ...]:

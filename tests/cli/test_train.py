@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,18 @@ def test_without_seeds_each_stage_has_its_own(tiny_bert: Path, data: Path) -> No
     done = call("train", recipe, "--data", data, "-o", data / "out")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["stage"], line["seed"]) for line in lines] == [(1, 9), (2, 7)]
+
+
+def test_a_later_stage_goes_on_without_the_data_of_an_earlier_one(tiny_bert: Path, data: Path) -> None:
+    stages = [f'[[stage]]\ndata = {{ path = "{name}.tsv" }}\n' for name in ("nli", "triplets")]
+    recipe = write_recipe(data, "\n".join([f'model = "{tiny_bert}"', *stages]))
+    call("train", recipe, "--data", data, "-o", data / "out")
+    card = (data / "out" / "stage-2" / "model" / "README.md").read_text("utf-8")
+    shutil.rmtree(data / "out" / "stage-2")
+    (data / "nli.tsv").unlink()
+    call("train", recipe, "--data", data, "-o", data / "out", "--resume")
+    assert (data / "out" / "stage-2" / "model" / "README.md").read_text("utf-8") == card
+    assert "- stage 1: nli.tsv; " in card
 
 
 def test_what_a_later_stage_lacks_is_told_before_the_first(tiny_bert: Path, data: Path) -> None:

@@ -368,13 +368,13 @@ def test_what_does_not_fit_is_refused_with_what_does() -> None:
         build_objective("cosine", "scored pairs", dim=4, temperature=1.0)
     with pytest.raises(InvalidInput, match="settings: heat; it takes temperature, symmetric, margin, matryo"):
         build_objective("contrastive", "pairs", dim=4, heat=1.0)
-    with pytest.raises(InvalidInput, match="symmetric of the objective 'contrastive' is 'no'; expected true"):
+    with pytest.raises(InvalidInput, match="symmetric in the objective 'contrastive' is 'no'; expected true"):
         build_objective("contrastive", "pairs", dim=4, symmetric="no")
     with pytest.raises(InvalidInput, match="hidden is -1; expected a whole number, at least 1"):
         build_objective("regression", "scored pairs", dim=4, hidden=-1)
     with pytest.raises(InvalidInput, match="all of the classified texts are of one class"):
         build_objective("batch-hard", "classified texts", dim=4, n_labels=1)
-    with pytest.raises(InvalidInput, match=r"temperature of the objective 'cosent' is .*; expected a number"):
+    with pytest.raises(InvalidInput, match=r"temperature in the objective 'cosent' is .*; expected a number"):
         build_objective("cosent", "scored pairs", dim=4, temperature="warm")
     with pytest.raises(InvalidInput, match="join any of u, v"):
         build_objective("softmax", "classified pairs", dim=4, n_labels=3, concatenation=["u+v"])

@@ -1,10 +1,10 @@
-"""What the values of a recipe must be, told in the words of its file."""
+"""What values of recipes and settings must be, told in the words of a recipe."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from gemel.errors import InvalidInput
 
@@ -22,12 +22,14 @@ class Expected:
         )
 
 
-def _is_whole(value: Any) -> bool:
+def is_int(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    return _is_whole(value) or isinstance(value, float)
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a number of either kind."""
+    return is_int(value) or isinstance(value, float)
 
 
 def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -35,14 +37,15 @@ def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _is_two_numbers(value: Any) -> bool:
-    return _all(_is_number)(value) and len(value) == 2
+    return _all(is_number)(value) and len(value) == 2
 
 
+ANYTHING = Expected("anything", lambda value: True)
 TEXT = Expected('a word in quotes, such as "mean"', lambda value: isinstance(value, str))
 TEXTS = Expected('a list of words, such as ["premise"]', _all(lambda value: isinstance(value, str)))
-WHOLE = Expected("a whole number", _is_whole)
-WHOLES = Expected("a list of whole numbers, such as [1, 2, 3]", _all(_is_whole))
-NUMBER = Expected("a number", _is_number)
+WHOLE = Expected("a whole number", is_int)
+WHOLES = Expected("a list of whole numbers, such as [1, 2, 3]", _all(is_int))
+NUMBER = Expected("a number", is_number)
 TWO_NUMBERS = Expected("two numbers, such as [0, 5]", _is_two_numbers)
 BOOLEAN = Expected("true or false", lambda value: isinstance(value, bool))
 TABLE = Expected('a table, such as { path = "pairs.tsv" }', lambda value: isinstance(value, Mapping))
