@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 
@@ -146,7 +147,7 @@ int check_pairs() {
     std::vector<float> rows = noise(n * dim, 1.0f);
     for (int64_t row = 0; row < n; row += 7) std::memcpy(&rows[size_t(row * dim)], rows.data(), dim * sizeof(float));
     for (const bool is_cosine : {true, false}) {
-        std::vector<Pair> first;
+        std::optional<PairColumns> first;
         std::vector<int64_t> first_ids;
         for (const std::string& name : instruction_sets())
             for (const int n_threads : {1, 3}) {
@@ -156,21 +157,21 @@ int check_pairs() {
                 std::vector<int64_t> ids(40 * k);
                 std::vector<float> scores(40 * k);
                 packed.search({rows.data(), 40, k, nullptr, 0, ids.data(), scores.data()});
-                std::vector<Pair> found = best.sorted(), above;
-                if (packed.above(packed, 0, n_compared, found[99].score, 1 << 20, above) && above.size() < 1) ++n_differences;
-                if (first.empty()) {
+                const PairColumns found = best.sorted();
+                std::vector<Pair> above;
+                if (packed.above(packed, 0, n_compared, found.score[99], 1 << 20, above) && above.size() < 1) ++n_differences;
+                if (!first) {
                     first = found;
                     first_ids = ids;
                 }
                 n_differences += ids != first_ids;
                 std::vector<Pair> again;
                 packed.look_along(first_axes(dim, 5));
-                packed.above(packed, 0, n_compared, found[99].score, 1 << 20, again);
+                packed.above(packed, 0, n_compared, found.score[99], 1 << 20, again);
                 n_differences += again.size() != above.size();
                 for (size_t i = 0; i < std::min(again.size(), above.size()); ++i)
                     n_differences += again[i].first != above[i].first || again[i].second != above[i].second;
-                for (size_t i = 0; i < first.size(); ++i)
-                    n_differences += found[i].first != first[i].first || found[i].second != first[i].second || found[i].score != first[i].score;
+                n_differences += found.first != first->first || found.second != first->second || found.score != first->score;
             }
     }
     std::printf("pairs: %d differences\n", n_differences);

@@ -17,27 +17,35 @@ struct ColumnBounds {
 
 // Columns, in panels of 64.
 struct CoarsePanels {
-    int depth = 0;
+    int depth = 0, n_groups = 0;  // groups: of what is summed in 16 bits
+    Grain grain{};
     std::vector<int8_t> bytes;  // (panel, depth / 4, 64, 4)
     std::vector<float> steps, shifts;
+    std::vector<int16_t> beginnings;   // (panel, group, 64, 2)
     std::vector<ColumnBounds> bounds;  // of each panel
 
-    void reset(int n_panels, int depth);
+    void reset(int n_panels, int depth, const Grain&);
     void put(int panel, int column, const int8_t* row, const Coarse&);
     const int8_t* panel_bytes(int panel) const { return bytes.data() + int64_t(panel) * depth * panel_width; }
     ColumnBounds bounds_of(int first_panel, int end) const;
     Panel panel(int number) const {
-        return {panel_bytes(number), steps.data() + number * panel_width, shifts.data() + number * panel_width, depth};
+        return {panel_bytes(number), steps.data() + number * panel_width, shifts.data() + number * panel_width, beginning(number), depth};
     }
+
+  private:
+    const int16_t* beginning(int panel) const {
+        return n_groups ? beginnings.data() + int64_t(panel) * n_groups * 2 * panel_width : nullptr;
+    }
+    void begin_sums(int panel, int column, const int8_t* row);
 };
 
 // Rows that are compared with columns.
 struct CoarseRows {
-    int depth = 0;
-    std::vector<uint8_t> bytes;                      // raised by 128
+    int depth = 0, raise = 0;
+    std::vector<uint8_t> bytes;                      // raised
     std::vector<double> step, inverse, rest, reach;  // of each row; reach is its length and its rest's
 
-    void reset(int64_t n_rows, int depth);
+    void reset(int64_t n_rows, int depth, const Grain&);
     void put(int64_t row, const int8_t* bytes, const Coarse&);
     RaisedRows rows(int64_t first, int n) const { return {bytes.data() + first * depth, depth, n}; }
     // For the rows from the first on what a product of bytes with any column must reach, in steps of the row, for the

@@ -19,16 +19,29 @@ namespace {
 
 constexpr size_t widest = 60'000;  // so that a sum of products of bytes stays within 32 bits
 
-template <class T, class Member>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> column(const std::vector<Pair>& pairs, Member Pair::*member) {
-    auto* kept = new std::vector<T>(pairs.size());
-    for (size_t i = 0; i < pairs.size(); ++i) (*kept)[i] = pairs[i].*member;
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> column(std::vector<T>& values) {
+    auto* kept = new std::vector<T>(std::move(values));
     nb::capsule owner(kept, [](void* vector) noexcept { delete static_cast<std::vector<T>*>(vector); });
     return {kept->data(), {kept->size()}, owner};
 }
 
-nb::tuple columns(const std::vector<Pair>& pairs) {
-    return nb::make_tuple(column<int64_t>(pairs, &Pair::first), column<int64_t>(pairs, &Pair::second), column<float>(pairs, &Pair::score));
+nb::tuple arrays(PairColumns& columns) {
+    return nb::make_tuple(column(columns.first), column(columns.second), column(columns.score));
+}
+
+PairColumns columns_of(const std::vector<Pair>& pairs) {
+    PairColumns columns(pairs.size());
+    for (size_t i = 0; i < pairs.size(); ++i) columns.put(i, pairs[i]);
+    return columns;
+}
+
+nb::tuple sorted(BestPairs& self) {
+    PairColumns columns = [&] {
+        nb::gil_scoped_release released;
+        return self.sorted();
+    }();
+    return arrays(columns);
 }
 
 void check(const PackedRows& left, const PackedRows& right, int64_t begin, int64_t end) {
@@ -61,13 +74,14 @@ void look_along(PackedRows& self, std::shared_ptr<Axes> axes) {
 
 nb::object above(PackedRows& self, PackedRows& right, int64_t begin, int64_t end, float at_least, size_t most) {
     check(self, right, begin, end);
-    std::vector<Pair> found;
     bool is_whole;
-    {
+    PairColumns columns = [&] {
         nb::gil_scoped_release released;
+        std::vector<Pair> found;
         is_whole = self.above(right, begin, end, at_least, most, found);
-    }
-    return is_whole ? nb::object(columns(found)) : nb::none();
+        return columns_of(found);
+    }();
+    return is_whole ? nb::object(arrays(columns)) : nb::none();
 }
 
 void best(PackedRows& self, PackedRows& right, int64_t begin, int64_t end, BestPairs& pairs) {
@@ -111,7 +125,7 @@ void bind_pairs(nb::module_& m) {
                 new (self) BestPairs(limit, at_least);
             },
             nb::arg("limit"), nb::arg("at_least"))
-        .def("sorted", [](BestPairs& self) { return columns(self.sorted()); }, "First, second and score, the best first.");
+        .def("sorted", &sorted, "First, second and score, the best first.");
 
     nb::class_<Axes>(m, "Axes", "A few directions at right angles: rows (n, dim) of length one.")
         .def(nb::new_(&make_axes), nb::arg("directions").noconvert())

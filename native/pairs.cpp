@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -11,7 +10,8 @@ namespace {
 
 constexpr int64_t block_rows = 8192;
 constexpr int panels_at_once = 32;
-constexpr int64_t chunk_bytes = 128 * 1024;  // of rows that pass a panel: they stay in the second-level cache
+constexpr int64_t chunk_bytes = 80 * 1024;  // of rows that pass a panel: they stay in the second-level cache, with their floats
+constexpr int candidates_at_once = 256;
 constexpr size_t pairs_before_merging = 4096;
 constexpr float no_floor = -std::numeric_limits<float>::infinity();
 
@@ -22,78 +22,9 @@ bool can_be_projected(const Square& own) { return own.is_usual || own.value == 0
 
 float upwards(double x) { return float(x * (1.0 + 2e-7)); }
 
-// A number that grows where the score falls, for scores that are no NaN.
-uint32_t descending(float score) {
-    uint32_t bits;
-    std::memcpy(&bits, &score, 4);
-    return bits & 0x80000000u ? bits : ~bits & 0x7fffffffu;
-}
-
-// The pairs by score alone, best first. What is sorted, from its lowest bits on, is a number for the score with the
-// place of the pair: half of what a pair takes, and near enough to stay in the cache. Of scores that are all near each
-// other few bits differ, and two passes do.
-std::vector<Pair> by_score(const std::vector<Pair>& pairs) {
-    constexpr int bits = 12, buckets = 1 << bits;
-    std::vector<uint64_t> keys(pairs.size()), sorted(pairs.size());
-    uint32_t least = std::numeric_limits<uint32_t>::max(), most = 0;
-    for (const Pair& pair : pairs) {
-        const uint32_t key = descending(pair.score);
-        least = std::min(least, key);
-        most = std::max(most, key);
-    }
-    for (size_t i = 0; i < pairs.size(); ++i) keys[i] = uint64_t(descending(pairs[i].score) - least) << 32 | i;
-    for (int shift = 0; shift < 32 && (most - least) >> shift > 0; shift += bits) {
-        std::vector<size_t> at(buckets, 0);
-        for (const uint64_t key : keys) ++at[key >> (32 + shift) & (buckets - 1)];
-        size_t before = 0;
-        for (size_t& bucket : at) before += std::exchange(bucket, before);
-        for (const uint64_t key : keys) sorted[at[key >> (32 + shift) & (buckets - 1)]++] = key;
-        keys.swap(sorted);
-    }
-    std::vector<Pair> ordered(pairs.size());
-    for (size_t i = 0; i < keys.size(); ++i) ordered[i] = pairs[size_t(uint32_t(keys[i]))];
-    return ordered;
-}
-
 bool is_earlier(const Pair& a, const Pair& b) { return a.first != b.first ? a.first < b.first : a.second < b.second; }
 
 }  // namespace
-
-BestPairs::BestPairs(size_t limit, float at_least)
-    : limit(limit), current_floor(at_least), last_first(std::numeric_limits<int64_t>::max()) {}
-
-void BestPairs::merge(std::vector<Pair>& waiting, float ceiling) {
-    const std::lock_guard<std::mutex> guard(lock);
-    const float floor = current_floor;
-    for (const Pair& pair : waiting)
-        if (pair.score >= floor) pairs.push_back(pair);
-    waiting.clear();
-    if (pairs.size() < 2 * limit) return;
-    cut();
-    const Pair& last = pairs.back();
-    current_floor = last.score;
-    if (last.score >= ceiling) last_first = last.first;
-}
-
-// Leaves the best, the last of them at the end.
-void BestPairs::cut() {
-    if (pairs.size() < limit) return;
-    const auto last = pairs.begin() + std::ptrdiff_t(limit) - 1;
-    std::nth_element(pairs.begin(), last, pairs.end(), comes_before);
-    pairs.resize(limit);
-}
-
-std::vector<Pair> BestPairs::sorted() {
-    const std::lock_guard<std::mutex> guard(lock);
-    std::vector<Pair> ordered = by_score(pairs);  // all of them: to choose the best first takes longer
-    for (auto equal = ordered.begin(); equal != ordered.end();) {
-        const auto end = std::find_if(equal + 1, ordered.end(), [=](const Pair& pair) { return pair.score != equal->score; });
-        if (end - equal > 1) std::sort(equal, end, is_earlier);
-        equal = end;
-    }
-    ordered.resize(std::min(ordered.size(), limit));
-    return ordered;
-}
 
 // Columns: rows packed in panels of 64, as they are and along the axes.
 struct PackedRows::Block {
@@ -145,6 +76,20 @@ struct PackedRows::Projected {
     }
 };
 
+// Pairs of rows that may be near enough.
+struct PackedRows::Candidates {
+    RowPair rows[candidates_at_once];
+    const Square *left[candidates_at_once], *right[candidates_at_once];
+    float scores[candidates_at_once];
+    int n = 0;
+
+    void add(const RowPair& pair, const Square& left_square, const Square& right_square) {
+        rows[n] = pair;
+        left[n] = &left_square;
+        right[n++] = &right_square;
+    }
+};
+
 // Some rows and some panels of a block: what a thread does at a time.
 struct PackedRows::Item {
     int64_t row, row_end;
@@ -188,20 +133,31 @@ Square PackedRows::square_of(const float* row) const {
 }
 
 // A product with itself, divided by the root of its own square, is exactly 1: equal rows have cosine 1.
-float PackedRows::score_of(const float* left, const float* right, const Square& left_square, const Square& right_square) const {
-    const double product = left_square.is_usual && right_square.is_usual
-                               ? double(kernels.sieve.short_dot(left, right, n_columns))
-                               : kernels.sieve.long_dot(left, right, n_columns);
+float PackedRows::score_of(double product, const Square& left, const Square& right) const {
     if (!is_cosine) return float(product);
-    const double lengths = std::sqrt(left_square.value * right_square.value);
+    const double lengths = std::sqrt(left.value * right.value);
     return lengths > 0.0 ? float(std::clamp(product / lengths, -1.0, 1.0)) : 0.0f;
+}
+
+void PackedRows::score(Candidates& some) const {
+    kernels.sieve.short_dots(some.rows, some.n, n_columns, some.scores);
+    for (int i = 0; i < some.n; ++i) {
+        const Square &left = *some.left[i], &right = *some.right[i];
+        const bool is_usual = left.is_usual && right.is_usual;
+        const double product = is_usual ? double(some.scores[i]) : kernels.sieve.long_dot(some.rows[i].left, some.rows[i].right, n_columns);
+        some.scores[i] = score_of(product, left, right);
+    }
 }
 
 void PackedRows::score(const PackedRows& right, const int64_t* first, const int64_t* second, int64_t n,
                        float* scores) const {
-    for (int64_t i = 0; i < n; ++i) {
-        const int64_t a = first[i], b = second[i];
-        scores[i] = score_of(floats + a * n_columns, right.floats + b * n_columns, squares[size_t(a)], right.squares[size_t(b)]);
+    for (int64_t begin = 0; begin < n; begin += candidates_at_once) {
+        Candidates some;
+        for (int64_t i = begin; i < std::min(begin + candidates_at_once, n); ++i)
+            some.add({floats + first[i] * n_columns, right.floats + second[i] * n_columns}, squares[size_t(first[i])],
+                     right.squares[size_t(second[i])]);
+        score(some);
+        std::copy_n(some.scores, some.n, scores + begin);
     }
 }
 
@@ -211,9 +167,9 @@ void PackedRows::pack(int64_t number, Block& block) {
     block.first = number * block_rows;
     block.n = int(std::min(block_rows, n_rows - block.first));
     const int n_panels = block.n_panels();
-    block.whole.reset(n_panels, depth);
+    block.whole.reset(n_panels, depth, kernels.sieve.grain);
     if (axes) {
-        block.along.reset(n_panels, rounded_up(axes->size(), 4));
+        block.along.reset(n_panels, rounded_up(axes->size(), 4), kernels.sieve.grain);
         block.beside.assign(size_t(n_panels) * panel_width, 0.0f);
     }
     std::atomic<int> next{0};
@@ -257,10 +213,10 @@ PackedRows::Asked PackedRows::asked(const float* rows, const Square* row_squares
     made.floats = rows;
     made.squares = row_squares;
     made.n = n;
-    made.whole.reset(n, depth);
+    made.whole.reset(n, depth, kernels.sieve.grain);
     made.is_fit = std::all_of(row_squares, row_squares + n, can_be_projected);
     if (axes) {
-        made.along.reset(n, rounded_up(axes->size(), 4));
+        made.along.reset(n, rounded_up(axes->size(), 4), kernels.sieve.grain);
         made.beside.resize(size_t(n));
     }
     std::atomic<int64_t> next{0};
@@ -397,6 +353,7 @@ class PackedRows::Scan {
         std::vector<float> floors(static_cast<size_t>(n)), along_floors;
         std::vector<uint64_t> found(static_cast<size_t>(n));
         std::vector<uint8_t> is_open(size_t(groups_of(n, tile_rows)));
+        std::vector<Place> places;
         bool looks_along = asked.is_fit && right.axes && right.axes == owner.axes;
         if (looks_along) along_floors = lowered_along(item, sink);
         const size_t before = sink.begin(member);
@@ -415,11 +372,12 @@ class PackedRows::Scan {
                 for (int r = 0; r < n_sifted; ++r) {
                     const uint64_t bits = found[size_t(r)] & present;
                     const int64_t row = item.row + from + r;
-                    if (bits) take(row, first_row + row, column, is_half, bits, member, sink);
+                    if (bits) gather(row, column, is_half ? after(first_row + row, column, bits) : bits, sink, places);
                 }
             };
             if (!looks_along) {
                 sift(0, n);
+                take(places, member, sink);
                 continue;
             }
             const Beside beside{asked.beside.data() + item.row, block.beside.data() + panel * panel_width};
@@ -431,12 +389,17 @@ class PackedRows::Scan {
                     sift(tile * tile_rows, std::min(tile_rows, n - tile * tile_rows));
                     ++n_open;
                 }
+            take(places, member, sink);
             looks_along = 2 * n_open < int(is_open.size());  // else it costs more than it saves
         }
         sink.finish(member, before);
     }
 
   private:
+    struct Place {
+        int64_t row, second;
+    };
+
     void lower(int64_t row, int n, int panel, float* floors) const {
         const ColumnBounds& columns = block.whole.bounds[size_t(panel)];
         const double more = (columns.longest + columns.rest) * score_rounding(asked.whole.depth);
@@ -456,27 +419,37 @@ class PackedRows::Scan {
         return floors;
     }
 
+    // The columns that come after this row.
+    static uint64_t after(int64_t row, int64_t column, uint64_t bits) {
+        const int64_t n_before = std::clamp<int64_t>(row + 1 - column, 0, 64);
+        return n_before == 64 ? 0 : bits >> n_before << n_before;
+    }
+
     template <class Sink>
-    void take(int64_t row, int64_t first, int64_t column, bool is_half, uint64_t bits, int member, Sink& sink) const {
-        const int dim = owner.n_columns;
-        if (is_half && column <= first) {
-            const int64_t skipped = first + 1 - column;
-            bits = skipped >= 64 ? 0 : bits >> skipped << skipped;
-        }
+    static void gather(int64_t row, int64_t column, uint64_t bits, const Sink& sink, std::vector<Place>& places) {
         for (; bits; bits &= bits - 1) {
             const int64_t second = column + __builtin_ctzll(bits);
-            const uint64_t rest = bits & (bits - 1);
-            if (rest) prefetch(column + __builtin_ctzll(rest));
-            if (!sink.allows(row, second)) continue;
-            const float score = right.score_of(asked.floats + row * dim, right.floats + second * dim, asked.squares[row],
-                                               right.squares[size_t(second)]);
-            if (score >= sink.floor(row)) sink.take(member, row, second, score);
+            if (sink.allows(row, second)) places.push_back({row, second});
         }
     }
 
-    void prefetch(int64_t row) const {
-        const char* at = reinterpret_cast<const char*>(right.floats + row * owner.n_columns);
-        for (int offset = 0; offset < owner.n_columns * 4; offset += 64) __builtin_prefetch(at + offset);
+    template <class Sink>
+    void take(std::vector<Place>& places, int member, Sink& sink) const {
+        const int64_t dim = owner.n_columns;
+        for (size_t begin = 0; begin < places.size(); begin += candidates_at_once) {
+            const size_t end = std::min(begin + candidates_at_once, places.size());
+            Candidates some;
+            for (size_t i = begin; i < end; ++i) {
+                const auto [row, second] = places[i];
+                some.add({asked.floats + row * dim, right.floats + second * dim}, asked.squares[row], right.squares[size_t(second)]);
+            }
+            right.score(some);
+            for (size_t i = begin; i < end; ++i) {
+                const float score = some.scores[i - begin];
+                if (score >= sink.floor(places[i].row)) sink.take(member, places[i].row, places[i].second, score);
+            }
+        }
+        places.clear();
     }
 
     const PackedRows& owner;

@@ -5,50 +5,17 @@
 // out, and the rest is scored again as it is.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "axes.hpp"
+#include "best_pairs.hpp"
 #include "coarse.hpp"
 #include "pool.hpp"
 
 namespace gemel {
-
-struct Pair {
-    uint32_t first, second;
-    float score;
-};
-constexpr int64_t most_rows = int64_t(1) << 32;
-
-// Higher scores first, equal ones by index.
-inline bool comes_before(const Pair& a, const Pair& b) {
-    if (a.score != b.score) return a.score > b.score;
-    return a.first != b.first ? a.first < b.first : a.second < b.second;
-}
-
-// The best pairs so far.
-class BestPairs {
-  public:
-    BestPairs(size_t limit, float at_least);
-    float floor() const { return current_floor.load(std::memory_order_relaxed); }
-    // Whether no pair that comes after this one can be among the best, however alike.
-    bool is_too_late(int64_t first) const { return first > last_first.load(std::memory_order_relaxed); }
-    void merge(std::vector<Pair>& waiting, float ceiling);
-    // All of them, the best first.
-    std::vector<Pair> sorted();
-
-  private:
-    void cut();
-
-    const size_t limit;
-    std::atomic<float> current_floor;
-    std::atomic<int64_t> last_first;
-    std::mutex lock;
-    std::vector<Pair> pairs;
-};
 
 // The inner product of a row with itself.
 struct Square {
@@ -91,13 +58,15 @@ class PackedRows {
   private:
     struct Block;
     struct Asked;
+    struct Candidates;
     struct Item;
     struct Locked;
     struct Projected;
     class Scan;
 
     Square square_of(const float* row) const;
-    float score_of(const float* left, const float* right, const Square& left_square, const Square& right_square) const;
+    float score_of(double product, const Square& left, const Square& right) const;
+    void score(Candidates&) const;
     double divisor_of(const Square&) const;
     Asked asked(const float* rows, const Square* squares, int64_t n);
     const Block& block(int64_t number);

@@ -12,7 +12,14 @@ struct Coarse {
     double rest = 0.0;    // the length of the rest
 };
 
-// Rows of bytes that were raised by 128, as the tiles want them.
+// How rows become bytes.
+struct Grain {
+    int most;   // a row's largest number becomes this, or less where sums would be too large
+    int raise;  // of the rows' bytes, as the tiles want them
+    int group;  // so many products, in every second pair of them, are summed in 16 bits; 0: all in 32
+};
+
+// Rows of bytes that were raised, as the tiles want them.
 struct RaisedRows {
     const uint8_t* bytes;
     int64_t stride;
@@ -23,7 +30,8 @@ struct RaisedRows {
 struct Panel {
     const int8_t* bytes;  // (depth / 4, 64, 4)
     const float* steps;
-    const float* shifts;  // -128 step (sum of the bytes): gives back what the raised rows have too much
+    const float* shifts;       // -raise step (sum of the bytes): gives back what the raised rows have too much
+    const int16_t* beginning;  // the same for sums of 16 bits, without the step: (groups, 64, 2), or null
     int depth;
 };
 
@@ -33,8 +41,12 @@ struct Beside {
     const float* columns;
 };
 
+struct RowPair {
+    const float *left, *right;
+};
+
 struct Sieve {
-    // The row as bytes from -127 to 127.
+    Grain grain;
     Coarse (*coarsen)(const float* row, int dim, double divisor, int8_t* bytes);
     // For each row the columns of the panel whose product, in steps of the row, reaches the row's floor.
     // `next` is fetched meanwhile.
@@ -45,6 +57,7 @@ struct Sieve {
     // The inner product, summed in an order that depends on nothing but `dim`: in float32, off by (dim / 64 + 8)
     // roundings of the product of the lengths at most, and in double precision.
     float (*short_dot)(const float* a, const float* b, int dim);
+    void (*short_dots)(const RowPair* pairs, int n, int dim, float* products);
     double (*long_dot)(const float* a, const float* b, int dim);
 };
 

@@ -109,6 +109,13 @@ __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const i
             for (int c = 0; c < 2; ++c) take(r, column + c * lanes, sum[r][c]);
     }
 }
+// Rows are compared by the same products as they are multiplied.
+constexpr gemel::Grain grain{127, 128, 0};
+
+template <int Rows, class Take>
+void coarse_tile(const uint8_t* rows, int64_t stride, const gemel::Panel& panel, gemel::Ahead ahead, Take take) {
+    tile<Rows>(rows, stride, panel.bytes, panel.depth, ahead, take);
+}
 #else
 // Without VNNI bytes are multiplied as words: vpmaddubsw saturates at 16 bits, and getting around that takes four
 // multiplications where two of words do. The sums are the same to the bit.
@@ -168,6 +175,51 @@ __attribute__((noinline)) void tile(const uint8_t* rows, int64_t stride, const i
                 else kept[column / lanes][r][0] = sum[r][0], kept[column / lanes][r][1] = sum[r][1];
             }
         }
+    }
+}
+// To be compared, rows are made of fewer steps: pairs of products then fit in the 16 bits of vpmaddubsw, which does
+// twice as much at a time, and so do sums of 64 products in two halves.
+constexpr gemel::Grain grain{90, 90, 64};
+
+inline void add_narrow_products(__m256i& left, __m256i& right, const uint8_t* four, __m256i left_weights, __m256i right_weights) {
+    __m256i bytes, products;
+    asm("vpbroadcastd %4, %2\n\t"
+        "vpmaddubsw %6, %2, %3\n\t"
+        "vpmaddubsw %5, %2, %2\n\t"
+        "vpaddw %3, %1, %1\n\t"
+        "vpaddw %2, %0, %0"
+        : "+x"(left), "+x"(right), "=&x"(bytes), "=&x"(products)
+        : "m"(*reinterpret_cast<const uint8_t(*)[4]>(four)), "x"(left_weights), "x"(right_weights));
+}
+
+template <int Rows, class Take>
+__attribute__((noinline)) void coarse_tile(const uint8_t* rows, int64_t stride, const gemel::Panel& panel,
+                                           gemel::Ahead ahead, Take take) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int column = 0; column < 64; column += columns_at_once) {
+        __m256i whole[Rows][2] = {};
+        const int8_t* weights = panel.bytes + column * 4;
+        const int16_t* beginning = panel.beginning + column * 2;
+        for (int begin = 0; begin < panel.depth; begin += grain.group, beginning += 128) {
+            const int end = begin + grain.group < panel.depth ? begin + grain.group : panel.depth;
+            __m256i sum[Rows][2];
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r)
+                for (int c = 0; c < 2; ++c) sum[r][c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(beginning + c * 16));
+            for (int k = begin; k < end; k += 4, weights += 256) {
+                if (column == 0) ahead.fetch();  // once is enough
+                const __m256i left = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights));
+                const __m256i right = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + 32));
+#pragma GCC unroll 6
+                for (int r = 0; r < Rows; ++r) add_narrow_products(sum[r][0], sum[r][1], rows + r * stride + k, left, right);
+            }
+#pragma GCC unroll 6
+            for (int r = 0; r < Rows; ++r)
+                for (int c = 0; c < 2; ++c) whole[r][c] = _mm256_add_epi32(whole[r][c], _mm256_madd_epi16(sum[r][c], ones));
+        }
+#pragma GCC unroll 6
+        for (int r = 0; r < Rows; ++r)
+            for (int c = 0; c < 2; ++c) take(r, column + c * lanes, whole[r][c]);
     }
 }
 #endif

@@ -138,5 +138,13 @@ __attribute__((noinline)) void tile(const float* rows, int64_t stride, const flo
         for (int r = 0; r < Rows; ++r) take(r, c * 16, sum[r][c]);
 }
 
+// Rows are compared by the same products as they are multiplied.
+constexpr gemel::Grain grain{127, 128, 0};
+
+template <int Rows, class Take>
+void coarse_tile(const uint8_t* rows, int64_t stride, const gemel::Panel& panel, gemel::Ahead ahead, Take take) {
+    tile<Rows>(rows, stride, panel.bytes, panel.depth, ahead, take);
+}
+
 }  // namespace simd
 }  // namespace

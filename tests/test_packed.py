@@ -95,6 +95,50 @@ def test_all_instruction_sets_and_threads_give_the_same_bits(measure: str, instr
         assert_columns_equal((ids, scores), (hits.ids, hits.scores))
 
 
+def flat_rows(n: int, dim: int) -> Array:
+    """Rows whose numbers are all as large as the largest, so that their sums of products are as large as any."""
+    signs = np.random.default_rng(dim).choice([-1.0, 1.0], size=(n, dim)).astype(np.float32)
+    signs[::3] = 1
+    signs[1::6] = -1
+    signs[2::6, ::2] = 1
+    signs[5::12] = np.where(np.arange(dim) % 4 < 2, 1, -1)  # all of one sign in every second pair
+    return signs * np.linspace(0.5, 2, n, dtype=np.float32)[:, None]
+
+
+@pytest.mark.parametrize("dim", [31, 32, 33, 64, 65, 384, 1024])
+@pytest.mark.parametrize("instruction_set", _native.instruction_sets())
+def test_the_largest_sums_that_rows_can_have_do_not_run_over(dim: int, instruction_set: str) -> None:
+    rows = flat_rows(150, dim)
+    first, second, scores = true_pairs(rows, "cosine")
+    for n_pairs in (50, 3_000, len(scores)):
+        order = np.argsort(-scores, kind="stable")[:n_pairs]
+        packed = _native.PackedRows(rows, True, instruction_set, 1, 2**20)
+        pairs = _native.BestPairs(n_pairs, -np.inf)
+        packed.best(packed, 0, len(rows), pairs)
+        assert_columns_equal(pairs.sorted(), (first[order], second[order], scores[order]))
+        # From a floor on nothing is scored for want of better ones: what the sums sift out is gone.
+        found = packed.above(packed, 0, len(rows), scores[order[-1]], 2**20)
+        enough = scores >= scores[order[-1]]
+        assert_columns_equal(found, (first[enough], second[enough], scores[enough]))
+
+
+def test_hundreds_of_thousands_of_pairs_come_in_order() -> None:
+    rows = np.random.default_rng(3).integers(-2, 3, size=(900, 6)).astype(np.float32)  # many scores are equal
+    first, second, scores = true_pairs(rows, "dot")
+    order = np.argsort(-scores, kind="stable")[:250_000]
+    best = top_pairs(rows, 250_000, measure="dot")
+    assert_columns_equal((best.first, best.second, best.scores), (first[order], second[order], scores[order]))
+
+
+def test_a_zero_is_equal_to_a_negative_one() -> None:
+    rows = np.array([[0, 0], [1e-30, 0], [-1e-30, 0], [0, 0], [1e-30, 0]], dtype=np.float32)
+    best = top_pairs(rows, 10, measure="dot")
+    assert not best.scores.any()  # the products are too small for a float
+    assert [*zip(best.first.tolist(), best.second.tolist(), strict=True)] == [
+        (a, b) for a in range(5) for b in range(a + 1, 5)
+    ]
+
+
 @both
 def test_blocks_that_are_not_kept_give_the_same_answer(measure: str) -> None:
     rows = np.random.default_rng(1).standard_normal((20_000, 8)).astype(np.float32)
