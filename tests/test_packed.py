@@ -96,7 +96,7 @@ def test_all_instruction_sets_and_threads_give_the_same_bits(measure: str, instr
 
 
 def flat_rows(n: int, dim: int) -> Array:
-    """Rows whose numbers are all as large as the largest, so that their sums of products are as large as any."""
+    """Rows whose numbers are all as large as the largest: no sums of products are larger than theirs."""
     signs = np.random.default_rng(dim).choice([-1.0, 1.0], size=(n, dim)).astype(np.float32)
     signs[::3] = 1
     signs[1::6] = -1
