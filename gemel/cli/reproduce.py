@@ -60,6 +60,7 @@ class RowOfModel(click.ParamType[tuple[str, str]]):
 )
 @click.option("--budget", type=int, metavar="PAIRS", help="Pairs of each such training.  [default: 6400]")
 @click.option("--seeds", type=int, metavar="N", help="How often each is repeated.  [default: 3]")
+@click.option("--learning-rate", type=float, metavar="RATE", help="Of each of them.  [default: 5e-5]")
 @options.compute
 @click.option("--json", "as_json", is_flag=True, help="JSON lines, also on a terminal.")
 def command(tables: tuple[str, ...], report: Path | None, as_json: bool, **choices: Any) -> None:
@@ -125,16 +126,21 @@ def _refuse_idle(names: list[str], choices: dict[str, Any]) -> None:
 
 
 def _ablation(choices: dict[str, Any]) -> AblationPlan | None:
-    given = {"n_pairs": choices["budget"], "n_seeds": choices["seeds"], "device": choices["device"]}
+    plan = {
+        "n_pairs": choices["budget"],
+        "n_seeds": choices["seeds"],
+        "learning_rate": choices["learning_rate"],
+    }
+    given = {name: value for name, value in plan.items() if value is not None}
     if choices["trained"] is None:
-        if choices["budget"] is not None or choices["seeds"] is not None:
-            raise click.UsageError("--budget and --seeds go with --train NAME, what table 6 trains")
+        if given:
+            raise click.UsageError(
+                "--budget, --seeds and --learning-rate go with --train NAME, what table 6 trains"
+            )
         return None
     from gemel.reproduce.ablation import AblationPlan
 
-    return AblationPlan(
-        choices["trained"], **{name: value for name, value in given.items() if value is not None}
-    )
+    return AblationPlan(choices["trained"], device=choices["device"], **given)
 
 
 def _show(reproduction: Reproduction, as_lines: bool) -> None:

@@ -58,6 +58,11 @@ class AblationPlan:
                 f"{self.n_pairs} pairs and {self.n_seeds} seeds were asked for; expected a multiple of "
                 f"{self.batch_size} pairs, which are a step, and at least one seed"
             )
+        if not 0 < self.learning_rate < 1:
+            raise InvalidInput(
+                f"the learning rate is {self.learning_rate:g}; "
+                "expected more than 0 and less than 1, such as 5e-5"
+            )
 
     @property
     def n_trainings(self) -> int:
@@ -201,8 +206,8 @@ class Ablation:
             paper=row,
             model=short_name(self.plan.model),
             source=self.plan.model,
-            note=f"{self.plan.n_pairs:,} pairs a training, {self.plan.n_seeds} "
-            f"{'seeds' if many else 'seed'}; NLI is {self._nli_file.parent.name}",
+            note=f"{self.plan.n_pairs:,} pairs a training at {self.plan.learning_rate:g}, "
+            f"{self.plan.n_seeds} {'seeds' if many else 'seed'}; NLI is {self._nli_file.parent.name}",
             figures={column: 100 * float(np.mean(scores)) for column, scores in runs.items()},
             spread={column: 100 * float(np.std(scores, ddof=1)) for column, scores in runs.items()}
             if many

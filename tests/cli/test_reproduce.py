@@ -45,7 +45,9 @@ def test_lines_beside_the_paper_and_a_page(real_data: Path, tiny_bert: Path, tmp
 
 def test_a_wrong_call_is_told(tmp_path: Path) -> None:
     assert "'table8' is not one of" in run("table8", check=2).stderr
-    assert "--budget and --seeds go with --train" in run("table6", "--seeds", 2, check=2).stderr
+    for option, value in (("--budget", 1600), ("--seeds", 2), ("--learning-rate", 1e-4)):
+        assert "--seeds and --learning-rate go with --train" in run("table6", option, value, check=2).stderr
+    assert "the learning rate is 2" in run("table6", "--train", "x", "--learning-rate", 2, check=1).stderr
     assert "--train goes with table6" in run("table1", "--train", "x", check=2).stderr
     twice = ("--row", "BERT average=a", "--row", "BERT average=b")
     assert "was given more than once" in run("table1", *twice, check=2).stderr
