@@ -93,22 +93,22 @@ void BestPairs::cut() {
 
 PairColumns BestPairs::sorted() {
     const std::lock_guard<std::mutex> guard(lock);
-    std::vector<Key> parts[2];
-    std::vector<Key>&better = parts[0], &rest = parts[1];
-    better.resize(pairs.size());
-    for (size_t i = 0; i < pairs.size(); ++i) better[i] = Key(descending(pairs[i].score)) << 32 | i;
-    const int n_parts = pairs.size() < worth_two_threads ? 1 : 2;
+    std::vector<Key> keys(pairs.size()), rest;  // all of them: to choose the best first takes longer
+    for (size_t i = 0; i < pairs.size(); ++i) keys[i] = Key(descending(pairs[i].score)) << 32 | i;
+    const int n_parts = pairs.size() < worth_two_threads ? 1 : std::min(2, usable_cores());
     if (n_parts == 2) {
-        const uint32_t middle = middle_of(better);
-        const auto half = std::partition(better.begin(), better.end(), [=](Key key) { return rank_of(key) < middle; });
-        rest.assign(half, better.end());
-        better.erase(half, better.end());
+        const uint32_t middle = middle_of(keys);
+        const auto half = std::partition(keys.begin(), keys.end(), [=](Key key) { return rank_of(key) < middle; });
+        rest.assign(half, keys.end());
+        keys.erase(half, keys.end());
     }
+    const size_t n_better = keys.size();
     PairColumns ordered(std::min(pairs.size(), limit));
     Pool(n_parts).run([&](int part) {
-        sort(parts[part], pairs);
-        const size_t from = part ? better.size() : 0;
-        for (size_t i = 0; i < parts[part].size() && from + i < limit; ++i) ordered.put(from + i, pairs[place_of(parts[part][i])]);
+        std::vector<Key>& own = part ? rest : keys;
+        const size_t from = part ? n_better : 0;
+        sort(own, pairs);
+        for (size_t i = 0; i < own.size() && from + i < limit; ++i) ordered.put(from + i, pairs[place_of(own[i])]);
     });
     return ordered;
 }

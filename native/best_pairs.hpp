@@ -13,6 +13,7 @@ struct Pair {
     float score;
 };
 constexpr int64_t most_rows = int64_t(1) << 32;
+constexpr size_t most_pairs = size_t(1) << 31;  // twice as many are numbered in 32 bits while they are sorted
 
 // Higher scores first, equal ones by index.
 inline bool comes_before(const Pair& a, const Pair& b) {

@@ -2,6 +2,7 @@
 // the same bits for a text however it is batched, and odd input must give errors. Prints what it did; exits 1 on a
 // difference.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -178,6 +179,26 @@ int check_pairs() {
     return n_differences;
 }
 
+// So many pairs that two threads sort them, many of them with equal scores.
+int check_order() {
+    constexpr size_t n = 150'000;
+    std::vector<Pair> pairs;
+    for (const float x : noise(n, 1.0f)) {
+        const auto at = uint32_t(pairs.size());
+        pairs.push_back({at * 7919 % 1000, at, std::round(x * 500.0f) / 500.0f});
+    }
+    BestPairs best(n, -10.0f);
+    std::vector<Pair> waiting = pairs;
+    best.merge(waiting, 10.0f);
+    std::sort(pairs.begin(), pairs.end(), comes_before);
+    const PairColumns found = best.sorted();
+    int n_differences = found.first.size() != n;
+    for (size_t i = 0; i < found.first.size(); ++i)
+        n_differences += found.first[i] != pairs[i].first || found.second[i] != pairs[i].second || found.score[i] != pairs[i].score;
+    std::printf("order: %d differences\n", n_differences);
+    return n_differences;
+}
+
 void check_wordpiece() {
     const WordPiece tokenizer({"[UNK]", "a", "b", "##a", "##b", "ab", "##ba", ".", "\xe2\x80\x94"}, 0, true, "[", 20);
     size_t n_ids = 0, n_unread = 0;
@@ -196,7 +217,7 @@ void check_wordpiece() {
 
 int main() {
     const Weights weights;
-    const int n_differences = check_bits(weights) + check_pairs();
+    const int n_differences = check_bits(weights) + check_pairs() + check_order();
     check_boundary(weights);
     check_wordpiece();
     return n_differences ? EXIT_FAILURE : EXIT_SUCCESS;

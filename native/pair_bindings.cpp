@@ -46,6 +46,7 @@ nb::tuple sorted(BestPairs& self) {
 
 void check(const PackedRows& left, const PackedRows& right, int64_t begin, int64_t end) {
     if (left.dim() != right.dim()) throw std::invalid_argument("both sets of rows must have the same dimension");
+    if (!left.is_packed_like(right)) throw std::invalid_argument("both sets of rows must be packed for the same instruction set");
     if (begin < 0 || end < begin || end > left.size()) throw std::invalid_argument("begin and end must be rows");
 }
 
@@ -121,7 +122,7 @@ void bind_pairs(nb::module_& m) {
         .def(
             "__init__",
             [](BestPairs* self, size_t limit, float at_least) {
-                if (limit < 1 || limit >= size_t(most_rows)) throw std::invalid_argument("limit must be positive and below 2^32");
+                if (limit < 1 || limit >= most_pairs) throw std::invalid_argument("limit must be positive and below 2^31");
                 new (self) BestPairs(limit, at_least);
             },
             nb::arg("limit"), nb::arg("at_least"))

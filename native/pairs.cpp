@@ -12,6 +12,7 @@ constexpr int64_t block_rows = 8192;
 constexpr int panels_at_once = 32;
 constexpr int64_t chunk_bytes = 80 * 1024;  // of rows that pass a panel: they stay in the second-level cache, with their floats
 constexpr int candidates_at_once = 256;
+constexpr size_t most_places = 64 * candidates_at_once;
 constexpr size_t pairs_before_merging = 4096;
 constexpr float no_floor = -std::numeric_limits<float>::infinity();
 
@@ -100,7 +101,7 @@ PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cos
                        int n_threads, int64_t most_bytes)
     : floats(floats), n_rows(n_rows), n_columns(dim), depth(rounded_up(dim, 4)), is_cosine(is_cosine), kernels(kernels),
       squares(size_t(n_rows)), pool(n_threads), most_bytes(most_bytes), kept(size_t(groups_of(n_rows, block_rows))) {
-    n_kept_blocks = size_t(most_bytes / (block_rows * depth));
+    n_kept_blocks = size_t(most_bytes / (block_rows * bytes_of_a_row()));
     std::atomic<int64_t> next{0};
     pool.run([&](int) {
         for (int64_t begin; (begin = next.fetch_add(block_rows)) < n_rows;)
@@ -118,7 +119,15 @@ void PackedRows::look_along(std::shared_ptr<const Axes> chosen) {
     axes = std::move(chosen);
     for (std::unique_ptr<Block>& block : kept) block = nullptr;
     passing = nullptr;
-    n_kept_blocks = size_t(most_bytes / (block_rows * (depth + (axes ? rounded_up(axes->size(), 4) : 0))));
+    n_kept_blocks = size_t(most_bytes / (block_rows * bytes_of_a_row()));
+}
+
+int64_t PackedRows::bytes_of_a_row() const {
+    const Grain& grain = kernels.sieve.grain;
+    int64_t bytes = 0;
+    for (const int own : {depth, axes ? rounded_up(axes->size(), 4) : 0})
+        bytes += own + (grain.group ? groups_of(own, grain.group) * 2 * int64_t(sizeof(int16_t)) : 0);
+    return bytes;
 }
 
 int64_t PackedRows::first_beyond(double square) const {
@@ -373,6 +382,7 @@ class PackedRows::Scan {
                     const uint64_t bits = found[size_t(r)] & present;
                     const int64_t row = item.row + from + r;
                     if (bits) gather(row, column, is_half ? after(first_row + row, column, bits) : bits, sink, places);
+                    if (places.size() >= most_places) take(places, member, sink);
                 }
             };
             if (!looks_along) {

@@ -41,6 +41,7 @@ class PackedRows {
 
     int64_t size() const { return n_rows; }
     int dim() const { return n_columns; }
+    bool is_packed_like(const PackedRows& other) const { return &kernels == &other.kernels; }
     // The first row whose squared length is not at most this, or -1.
     int64_t first_beyond(double square) const;
     // From now on most pairs are ruled out by what rows are along these axes, if both sides look along the same ones;
@@ -68,6 +69,7 @@ class PackedRows {
     float score_of(double product, const Square& left, const Square& right) const;
     void score(Candidates&) const;
     double divisor_of(const Square&) const;
+    int64_t bytes_of_a_row() const;
     Asked asked(const float* rows, const Square* squares, int64_t n);
     const Block& block(int64_t number);
     void pack(int64_t number, Block& block);

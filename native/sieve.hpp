@@ -16,7 +16,7 @@ struct Coarse {
 struct Grain {
     int most;   // a row's largest number becomes this, or less where sums would be too large
     int raise;  // of the rows' bytes, as the tiles want them
-    int group;  // so many products, in every second pair of them, are summed in 16 bits; 0: all in 32
+    int group;  // the products of so many numbers go into two sums of 16 bits, by pairs in turn; 0: all into one of 32
 };
 
 // Rows of bytes that were raised, as the tiles want them.
@@ -30,8 +30,10 @@ struct RaisedRows {
 struct Panel {
     const int8_t* bytes;  // (depth / 4, 64, 4)
     const float* steps;
-    const float* shifts;       // -raise step (sum of the bytes): gives back what the raised rows have too much
-    const int16_t* beginning;  // the same for sums of 16 bits, without the step: (groups, 64, 2), or null
+    // What gives back that the raised rows are too large, -raise (sum of the bytes): for sums of 32 bits, in steps, what
+    // comes to their product; for those of 16 bits what they begin with, (groups, 64, 2), or null.
+    const float* shifts;
+    const int16_t* beginning;
     int depth;
 };
 

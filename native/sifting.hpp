@@ -152,6 +152,7 @@ void sift_tiles(const RaisedRows& rows, const Panel& panel, const Beside& beside
 // In float32 and unfused, in 64 strands that are joined two by two: every instruction set gives the same bits.
 inline float short_dot_of(const float* a, const float* b, int dim) {
     constexpr int strands = 64, parts = strands / simd::lanes, of_sixteen = 16 / simd::lanes;
+    static_assert(simd::lanes == 8 || simd::lanes == 16);
     simd::Floats sums[parts];
     for (int p = 0; p < parts; ++p) sums[p] = simd::all(0.0f);
     int i = 0;

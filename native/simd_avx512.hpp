@@ -29,7 +29,13 @@ inline Floats rounded(Floats x) {
 }
 // x times two to the n, n whole
 inline Floats scaled(Floats x, Floats n) { return _mm512_scalef_ps(x, n); }
-inline float sum(Floats x) { return _mm512_reduce_add_ps(x); }
+// Halved again and again, as with all instruction sets; what _mm512_reduce_add_ps does is up to the compiler.
+inline float sum(Floats x) {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
 inline float largest(Floats x) { return _mm512_reduce_max_ps(x); }
 inline float smallest(Floats x) { return _mm512_reduce_min_ps(x); }
 // 64 numbers, each times factor plus offset, as bytes: the nearest whole numbers, within 0 to 255.

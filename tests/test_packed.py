@@ -248,6 +248,16 @@ def test_a_row_that_is_not_finite_is_named(bad: float) -> None:
         top_pairs(np.ones((2, 3)), 1, others=rows)
 
 
+def test_rows_that_were_packed_for_two_instruction_sets_are_not_compared() -> None:
+    names = _native.instruction_sets()
+    if len(names) == 1:
+        pytest.skip("this processor has one instruction set that the engine knows")
+    rows = np.eye(3, dtype=np.float32)
+    left, right = (_native.PackedRows(rows, True, name, 1, 2**20) for name in (names[0], names[-1]))
+    with pytest.raises(ValueError, match="packed for the same instruction set"):
+        left.above(right, 0, 3, 0.5, 100)
+
+
 def test_other_measures_are_not_packed() -> None:
     with pytest.raises(InvalidInput, match="'euclidean'; rows are packed for cosine or dot"):
         PackedRows(np.eye(3), "euclidean")
