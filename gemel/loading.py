@@ -21,6 +21,7 @@ from gemel.checkpoint import (
     read_head,
     read_reranker_folder,
 )
+from gemel.checkpoint.hub_names import full_name, names_in_cache
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.checkpoint.package import DEFAULT_WEIGHTS
 from gemel.contracts import Encoder, OnTruncate, checked_on_truncate
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 PRECISIONS = ("int8", "float32")
 MOST_THREADS = 4096
 HUB_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
-DEFAULT_ORGANISATION = "sentence-transformers"
 # Weights, configuration and vocabulary: what a model folder is. Pickles and exports stay on the hub.
 WANTED_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
 UNWANTED_FILES = ("onnx/*", "openvino/*", "*training_args*", "*.onnx.json")
@@ -276,8 +276,7 @@ def resolve(
                 f"give a folder, or a hub name such as {DEFAULT_MODEL}"
             )
         return folder
-    model = DEFAULT_MODEL if name is None else str(name)
-    model = model if "/" in model else f"{DEFAULT_ORGANISATION}/{model}"
+    model = DEFAULT_MODEL if name is None else full_name(str(name))
     if not HUB_NAME.fullmatch(model):
         raise InvalidInput(f"{str(name)!r} is neither a folder nor a hub name such as {DEFAULT_MODEL}")
     if model == DEFAULT_WEIGHTS.model and revision is None:
@@ -301,21 +300,21 @@ def _from_hub(model: str, may_download: bool, **where: Any) -> Path:
 
     download = partial(
         snapshot_download,
-        model,
         **where,
         allow_patterns=list(WANTED_FILES),
         ignore_patterns=list(UNWANTED_FILES),
     )
-    with suppress(LocalEntryNotFoundError, HFValidationError):
-        cached = Path(download(local_files_only=True))
-        if _looks_whole(cached):
-            return cached
+    for name in names_in_cache(model):
+        with suppress(LocalEntryNotFoundError, HFValidationError):
+            cached = Path(download(name, local_files_only=True))
+            if _looks_whole(cached):
+                return cached
     if not may_download:
         raise ModelNotFound(f"{model} is neither installed nor in the hub cache")
     if is_offline():
         raise ModelNotFound(_how_to_get(model, "the hub is switched off by HF_HUB_OFFLINE"))
     try:
-        fetched = Path(download())
+        fetched = Path(download(model))
         if not _looks_whole(fetched):
             raise ModelNotFound(
                 f"{model} has no safetensors on the hub, perhaps only a pickle: download its folder yourself "

@@ -12,6 +12,7 @@ import pytest
 
 from gemel import load_encoder, load_reranker, load_trainable
 from gemel.checkpoint import read_encoder_folder
+from gemel.checkpoint.hub_names import full_name
 from gemel.checkpoint.package import DEFAULT_WEIGHTS, WeightsPackage
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
 from gemel.inventory import describe, installed_models
@@ -72,6 +73,19 @@ def test_a_name_that_is_none_is_refused() -> None:
 def test_the_hub_cache_is_enough(hub_cache: Path, tiny_bert: Path) -> None:
     put_into_cache(hub_cache, "someone/tiny", tiny_bert)
     assert load_encoder("someone/tiny").dim == 32
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("cached", ["google-bert/bert-base-uncased", "bert-base-uncased"])
+def test_a_raw_transformer_is_known_by_its_bare_name(hub_cache: Path, tiny_bert: Path, cached: str) -> None:
+    snapshot = put_into_cache(hub_cache, cached, tiny_bert)
+    assert resolve("bert-base-uncased") == resolve("google-bert/bert-base-uncased") == snapshot
+
+
+def test_other_bare_names_are_of_sentence_transformers() -> None:
+    assert full_name("all-mpnet-base-v2") == "sentence-transformers/all-mpnet-base-v2"
+    assert full_name("xlm-roberta-base") == "FacebookAI/xlm-roberta-base"
+    assert full_name("someone/bert-base-uncased") == "someone/bert-base-uncased"
 
 
 def test_offline_and_absent_is_told_with_two_ways_out(

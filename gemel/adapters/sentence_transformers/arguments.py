@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gemel.checkpoint.hub_names import full_name
 from gemel.errors import InvalidInput
 from gemel.loading import resolve
 
@@ -56,7 +57,7 @@ def take_folder(name: str | os.PathLike[str] | None, organisation: str, argument
         raise InvalidInput("no model was given; give a name such as 'all-MiniLM-L6-v2', or a folder")
     text = os.fspath(name)
     if isinstance(name, str) and "/" not in text and "\\" not in text and not Path(text).is_dir():
-        name = f"{organisation}/{text}"
+        name = full_name(text, organisation)
     return resolve(
         name if isinstance(name, str) else Path(name),
         revision=arguments.pop("revision", None),
