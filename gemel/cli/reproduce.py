@@ -45,7 +45,9 @@ class RowOfModel(click.ParamType[tuple[str, str]]):
     help="The model for a line of the paper, such as 'BERT average=FOLDER'; a folder of several seeds that "
     "gemel train has written gives mean and deviation.",
 )
-@click.option("--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA]")
+@click.option(
+    "--data", metavar="DIR", help="The folder of data sets.  [default: $GEMEL_DATA, else what gemel data got]"
+)
 @click.option("--download", is_flag=True, help="Fetch published models that are not on this machine.")
 @click.option(
     "--report",

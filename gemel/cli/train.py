@@ -77,7 +77,9 @@ OBJECTIVE_NAMES = (
 @click.option("--skip-bad-rows", is_flag=True, help="Leave malformed rows out and count them.")
 @click.option("-o", "--output", metavar="FOLDER", help="Where everything goes.  [default: out/RECIPE]")
 @click.option(
-    "--data", metavar="FOLDER", help="Where relative data paths begin.  [default: $GEMEL_DATA, or here]"
+    "--data",
+    metavar="FOLDER",
+    help="Where data paths begin that are not here.  [default: $GEMEL_DATA, else what gemel data got]",
 )
 @click.option("--tensorboard", metavar="FOLDER", help="Write TensorBoard's event files there.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, to the same bits.")

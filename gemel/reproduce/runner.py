@@ -6,7 +6,6 @@ The paper fine-tunes one NLI model several times (section 4.2): so earlier stage
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import torch
 
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
+from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
 from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
@@ -78,7 +78,7 @@ class RecipeRunner:
         self.recipe = recipe
         self.tensorboard = tensorboard  # a folder: each stage and seed has its own in it
         self.team = join_team()  # before a model is opened: each process has a device of its own
-        self.data = Path(data or os.environ.get("GEMEL_DATA") or ".")
+        self.data = data_folder(data)
         self.device = device
         self._steps = StepBuilder(recipe, device)
         self._overlaps: dict[int, str] = {}  # with test sets, of the stages that are done, by their numbers
@@ -178,7 +178,8 @@ class RecipeRunner:
             if absent:
                 raise InvalidInput(
                     f"stage {number} of the recipe {self.recipe.name} names {absent[0]}, which is not there; "
-                    "give the folder that its paths begin in with --data or in GEMEL_DATA"
+                    "give the folder that its paths begin in with --data or in GEMEL_DATA, or see what "
+                    "`gemel data` can bring"
                 )
 
     def _place(self, output: Path, seed: int, number: int) -> Path:

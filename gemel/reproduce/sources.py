@@ -9,6 +9,7 @@ from typing import Any
 
 from gemel.data.contrasts import contrasted
 from gemel.data.examples import Examples, read_examples
+from gemel.data.places import cache_folder
 from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
 from gemel.errors import InvalidInput
@@ -95,9 +96,13 @@ def _is_within(path: str) -> bool:
 
 
 def place(path: str, data: Path) -> Path:
-    """A path as it stands, or within the data folder."""
+    """A path as it stands, or within the data folder; one that is nowhere is told as it was written, unless
+    a data folder was named."""
     found = Path(path).expanduser()
-    return found if found.is_absolute() or found.exists() else data / found
+    within = data / found
+    if found.is_absolute() or found.exists():
+        return found
+    return within if within.exists() or data != cache_folder() else found
 
 
 def parse_source(values: Mapping[str, Any], name: str) -> DataSource:
