@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gemel.cli import options
+from gemel.cli.documents import is_file
 from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
@@ -250,12 +251,7 @@ def _is_file(name: str) -> bool:
     """Whether a name is that of a file, or can only be meant as one that is not there."""
     from gemel.data.tables import split_suffixes
 
-    if split_suffixes(name)[0] in INPUT_FORMATS and " " not in name:
-        return True
-    try:
-        return Path(name).is_file()
-    except OSError:  # a text can be longer than any name
-        return False
+    return (split_suffixes(name)[0] in INPUT_FORMATS and " " not in name) or is_file(name)
 
 
 def _compute(choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Threshold(click.ParamType[float | None]):
     show_default=True,
     help="How agglomerative compares groups: by the mean, the least or the highest similarity.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of random choices.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of random choices.")
 @click.option(
     "--plot", metavar="FILE", help="Draw a map of the clusters, and where the threshold lies: .png or .svg."
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -84,6 +85,14 @@ def documents_of(texts: Iterable[TextSource], numbers: set[str]) -> Iterator[Rec
                 yield Record(content.hex(), text, kept)
 
 
+def is_file(name: str) -> bool:
+    """Whether there is a file of this name."""
+    try:
+        return Path(name).is_file()
+    except OSError:  # a text can be longer than any name
+        return False
+
+
 def _read(value: Any, name: str, source: TextSource) -> int | float | None:
     from gemel.data.tables import finite_number
 
@@ -92,6 +101,8 @@ def _read(value: Any, name: str, source: TextSource) -> int | float | None:
     number = finite_number(value)
     if number is None:
         raise InvalidInput(f"{source.name}: the column {name!r} holds {value!r}; expected a number")
+    if re.fullmatch(r"\s*[+-]?[0-9]+\s*", str(value)):
+        return int(value)  # not by way of a float, which has 53 bits
     return int(number) if number.is_integer() and "." not in str(value) else number
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
 
 from gemel.cli import options
+from gemel.cli.documents import is_file
 from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
 
@@ -47,7 +47,7 @@ def command(query: str, texts: tuple[str, ...], model: str, k: int | None, **cho
 
 def _texts(given: tuple[str, ...], column: str, id_column: str | None) -> tuple[list[int | str], list[str]]:
     """The texts of the one file that was named, or those that were given."""
-    if len(given) > 1 or not (given[0] == "-" or Path(given[0]).is_file()):
+    if len(given) > 1 or not (given[0] == "-" or is_file(given[0])):
         return list(range(len(given))), list(given)
     from gemel.data.texts import TextSource
 

@@ -159,6 +159,9 @@ def _setting_names(kind: type) -> list[str]:
 
 def _numbered(labels: Sequence[Any] | npt.NDArray[Any], n_texts: int) -> tuple[npt.NDArray[Any], Labels]:
     """The classes in their order, and the number of each label's class."""
+    kinds = sorted({type(label).__name__ for label in labels})
+    if "str" in kinds and len(kinds) > 1:  # an array would make texts of all of them
+        raise InvalidInput(f"the labels are of the types {', '.join(kinds)}; expected one type")
     given = np.asarray(labels)
     if given.shape != (n_texts,):
         raise InvalidInput(
@@ -169,7 +172,6 @@ def _numbered(labels: Sequence[Any] | npt.NDArray[Any], n_texts: int) -> tuple[n
     try:
         classes, numbers = np.unique(given, return_inverse=True)
     except TypeError:
-        kinds = sorted({type(label).__name__ for label in given.tolist()})
         raise InvalidInput(f"the labels are of the types {', '.join(kinds)}; expected one type") from None
     if len(classes) < 2:
         shown = f"one class, {classes.tolist()[0]!r}" if len(classes) else "no example"

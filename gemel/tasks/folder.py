@@ -53,13 +53,14 @@ class FolderSync:
         self._check_folder()
         unreadable: list[str] = []
         there: set[Id] = set()
+        stamps: dict[Id, _Stamp] = {}
         changed: list[Record] = []
         for path in self._files():
             there.add(str(path))
             try:
-                document = self._read_if_changed(path)
-            except (OSError, UnicodeDecodeError) as error:
-                unreadable.append(f"{path}: {error}")
+                stamps[str(path)], document = self._read_if_changed(path)
+            except (OSError, UnicodeError) as error:
+                unreadable.append(f"{_shown(path)}: {error}")
                 continue
             if document is not None:
                 changed.append(document)
@@ -73,8 +74,7 @@ class FolderSync:
         self._hashes.update({document.id: document.metadata[FILE_KEY]["hash"] for document in kept})
         for id_ in gone:
             del self._hashes[id_]
-        for id_ in self._stamps.keys() - there:
-            del self._stamps[id_]
+        self._stamps = stamps  # only now: what could not be stored is read again the next time
         n_changed = len(kept) - n_new
         n_unchanged = len(self._hashes) - len(kept)
         return Synced(n_new, n_changed, len(gone), n_unchanged, tuple(unreadable))
@@ -86,19 +86,20 @@ class FolderSync:
             if not is_hidden and path.suffix.lower() in SUFFIXES and path.is_file():
                 yield path
 
-    def _read_if_changed(self, path: Path) -> Record | None:
+    def _read_if_changed(self, path: Path) -> tuple[_Stamp, Record | None]:
+        str(path).encode()  # a name that is no UTF-8 cannot be an id
         status = path.stat()
         stamp = (status.st_mtime_ns, status.st_size)
         if self._stamps.get(str(path)) == stamp:
-            return None
+            return stamp, None
         # Read after the time was taken: what changes meanwhile is read again the next time.
         text = path.read_bytes().decode("utf-8-sig")
         digest = content_hash(text).hex()
-        self._stamps[str(path)] = stamp
         if self._hashes.get(str(path)) == digest:
-            return None
+            return stamp, None
         place = {"folder": str(self.folder), "hash": digest}
-        return Record(str(path), text, {"path": path.relative_to(self.folder).as_posix(), FILE_KEY: place})
+        metadata = {"path": path.relative_to(self.folder).as_posix(), FILE_KEY: place}
+        return stamp, Record(str(path), text, metadata)
 
     def _stored_hashes(self) -> dict[Id, str]:
         """The content of each document that came from this folder; "" for one that is not there whole."""
@@ -119,3 +120,8 @@ class FolderSync:
             raise InvalidInput(
                 f"{self.folder} is no folder, or is gone; expected one with text files (nothing was removed)"
             )
+
+
+def _shown(path: Path) -> str:
+    """The path in characters that can be written, whatever its bytes are."""
+    return str(path).encode(errors="backslashreplace").decode()

@@ -98,6 +98,8 @@ def test_cut_texts_are_counted_in_one_line(tiny_bert: Path, tmp_path: Path) -> N
 
 
 def test_similarity_of_two_texts(tiny_bert: Path) -> None:
+    long = "the man " * 1000  # longer than the name of any file
+    assert json.loads(run("similarity", long, long, "-m", tiny_bert).stdout)["cosine"] == 1.0
     line = json.loads(run("similarity", "the man", "the man", "-m", tiny_bert).stdout)
     assert line["cosine"] == pytest.approx(1.0, abs=1e-5)
     line = json.loads(run("similarity", "the", "a dog", "-m", tiny_bert, "--measure", "euclidean").stdout)

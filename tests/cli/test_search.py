@@ -160,4 +160,5 @@ def test_texts_are_put_in_the_order_of_the_cross_encoder(cross_encoder: Path, tm
 
 def test_an_encoder_is_no_reranker(tiny_bert: Path, cross_encoder: Path) -> None:
     assert run("rerank", "a", "b", "-m", tiny_bert, check=1).stderr.count("\n") == 1
+    assert len(lines_of("rerank", "who sleeps?", "the dog sleeps. " * 1000, "-m", cross_encoder)) == 1
     assert "the query is empty" in run("rerank", " ", "b", "-m", cross_encoder, check=1).stderr

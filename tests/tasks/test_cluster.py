@@ -175,6 +175,7 @@ def test_progress_ends_where_it_shall() -> None:
         ({"threshold": 1.5}, "threshold is 1.5; expected a cosine"),
         ({"threshold": float("nan")}, "threshold is nan; expected a cosine"),
         ({"min_size": 0}, "min_size is 0"),
+        ({"seed": -1}, "seed is -1; expected a whole number from 0 on"),
         ({"n_clusters": 2}, "method star, which takes threshold; leave it out, or use agglomerative, kmeans"),
         ({"method": "kmeans"}, "n_clusters was not given, and the method kmeans needs it"),
         ({"method": "kmeans", "n_clusters": 9}, "n_clusters is 9, of 4 rows"),

@@ -85,6 +85,7 @@ def test_a_tuned_encoder_takes_the_place_of_the_given_one(toy_encoder: ToyEncode
         (["a", "b"], ["x", "x"], "one class, 'x' was given to learn from; expected examples of two"),
         ([], [], "no example was given to learn from"),
         (["a", "b"], ["x"], r"2 texts were given labels of shape \(1,\); expected one a text: \(2,\)"),
+        (["a", "b"], [1, "1"], "the labels are of the types int, str; expected one type"),
         (["a", "b"], [0.5, 1.5], "the labels are of type float64; expected texts or whole numbers"),
         (["a", "b", "c"], np.array(["x", 1, None], object), "of the types NoneType, int, str; expected one"),
         ("ab", ["x", "y"], "one str was given; put the examples into a list"),

@@ -90,6 +90,34 @@ def test_what_cannot_be_read_is_named_and_left_alone(collection: Collection, fol
     assert "a.txt" in paths(collection)
 
 
+def test_what_could_not_be_stored_is_stored_the_next_time(
+    collection: Collection, folder: Path, toy_encoder: ToyEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = FolderSync(collection, folder, CHUNKING)
+    with monkeypatch.context() as broken:
+        broken.setattr(ToyEncoder, "encode", _without_room)
+        with pytest.raises(OSError, match="no room"):
+            sync.sync()
+    assert sync.sync() == Synced(n_new=2)
+    assert paths(collection) == {"a.txt", "deep/b.md"}
+
+
+def _without_room(*arguments: object, **options: object) -> None:
+    raise OSError("no room")
+
+
+def test_a_name_that_is_no_unicode_is_told_and_keeps_nothing_else_back(
+    collection: Collection, folder: Path
+) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("hello", encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system takes names in Unicode alone")
+    synced = FolderSync(collection, folder, CHUNKING).sync()
+    assert synced.n_new == 2
+    assert "caf\\udce9.txt: 'utf-8' codec can't encode" in synced.unreadable[0]
+
+
 def test_a_folder_that_is_gone_removes_nothing(collection: Collection, folder: Path) -> None:
     sync = FolderSync(collection, folder, CHUNKING)
     sync.sync()
