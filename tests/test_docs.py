@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import gemel
 from gemel.cli import VERBS
+from gemel.cli.serve import command as serve
+from gemel.cli.train import OBJECTIVE_NAMES
+from gemel.cli.train import command as train
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -126,3 +130,18 @@ def test_links_lead_somewhere(path: Path) -> None:
             headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
             slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
             assert anchor in slugs, f"{path.name} links to #{anchor} of {found.name}"
+
+
+def test_what_other_libraries_are_translated_to_is_there() -> None:
+    lines = [line.split(" | ", 1) for line in guide("coming-from").splitlines() if " | " in line]
+    losses = [here for there, here in lines if "Loss" in there and "--teacher" not in here]
+    objectives = {re.findall(r"`([a-z-]+)`", here)[0] for here in losses if "any objective" not in here}
+    assert len(objectives) == 8
+    assert objectives <= set(OBJECTIVE_NAMES.split(", "))
+    functions = {name for _, here in lines for name in re.findall(r"`([a-z_]+)\(", here)}
+    assert len(functions) > 5
+    assert functions <= set(gemel.__all__)
+    options = {option for _, here in lines for option in re.findall(r"`(--[a-z-]+)", here)}
+    known = {option for each in (*serve.params, *train.params) for option in each.opts}
+    assert "--alias" in options
+    assert options <= known

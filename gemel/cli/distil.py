@@ -61,7 +61,7 @@ def command(model: str, output: str, **choices: Any) -> None:
     With --layers that is a transformer with fewer layers: it starts from layers of MODEL and learns MODEL's
     vectors of the corpus. Half the layers are twice as fast. With --student it starts from another model.
 
-    With --static it is a table with a row for every token of MODEL: no context, and hundreds of thousands
+    With --static it is a table with a row for every token of MODEL: no context, and tens of thousands
     of texts a second, for a first pass over very large corpora. Give a corpus of a hundred thousand sentences
     or more: without one, tokens are weighed by their rank in the vocabulary, and nothing is tuned.
 

@@ -56,7 +56,7 @@ class TokenTable:
 
 
 class StaticEncoder(Baseline):
-    """Texts into the means of their tokens' rows: no context, and hundreds of thousands of texts a second."""
+    """Texts into the means of their tokens' rows: no context, and tens of thousands of texts a second."""
 
     def __init__(
         self, tokenizer: tokenizers.Tokenizer, table: TokenTable, *, tokenizer_json: str | None = None

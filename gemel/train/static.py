@@ -1,4 +1,4 @@
-"""Distilling an encoder into a static table that encodes hundreds of thousands of texts a second.
+"""Distilling an encoder into a static table that encodes tens of thousands of texts a second.
 
 Every token goes through the encoder by itself, gets fewer dimensions by principal components, and weighs the
 less the more frequent it is, as in model2vec. Tuning then fits the rows to the encoder's own vectors of real
