@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -344,4 +345,6 @@ def _runner(path: str, choices: Mapping[str, Any]) -> Runner | None:
 
 def _both_kinds(text: str) -> list[int | str]:
     """An id as it was typed: a str and, where it reads as one, an integer."""
-    return [text, int(text)] if text.lstrip("-").isascii() and text.lstrip("-").isdigit() else [text]
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not -(1 << 63) <= int(text) < 1 << 63:
+        return [text]
+    return [text, int(text)]

@@ -25,7 +25,10 @@ pooling = click.option(
     help="How tokens become one vector: mean, cls, max, or several as in mean+max.  [default: the model's]",
 )
 device = click.option(
-    "--device", metavar="NAME", default=None, help="cpu, cuda, mps …  [default: cuda with an NVIDIA card and torch, else cpu]"
+    "--device",
+    metavar="NAME",
+    default=None,
+    help="cpu, cuda, mps …  [default: cuda with an NVIDIA card and torch, else cpu]",
 )
 _precision = click.option(
     "--precision",

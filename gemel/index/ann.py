@@ -21,7 +21,7 @@ from gemel.data.durable import sync_folder
 from gemel.errors import Damaged, InvalidInput, MissingExtra, SlowSearchWarning
 from gemel.index.hnsw import HnswIndex, HnswParameters, footer_checksum
 from gemel.index.lock import locked
-from gemel.index.view import View
+from gemel.index.view import Integers, View
 
 LOCK_NAME = "index.lock"
 PREFIX, SUFFIX = "index-", ".usearch"
@@ -96,6 +96,12 @@ def check_file(path: Path, base: Base) -> None:
         raise Damaged(f"{path} is not the index that was built last")
 
 
+def numbers_in(path: Path, base: Base) -> Integers:
+    """The numbers of the vectors in the file that the table speaks of, once it is wholly verified."""
+    check_file(path, base)
+    return HnswIndex.open(path, mapped=True).ids()
+
+
 class Builder:
     """Makes the index of a view, from the one before it where that is sound."""
 
@@ -111,9 +117,8 @@ class Builder:
         self, view: View, before: Base | None, parameters: HnswParameters, on_progress: OnIndexed | None
     ) -> Base:
         """Write the index of all vectors that count in the view; the table has still to be told."""
-        graph, n_first = self._begun(view, before, parameters)
-        slots = np.flatnonzero(view.live)
-        slots = slots[view.numbers_of(slots) >= n_first] if len(slots) else slots
+        graph, known = self._begun(view, before, parameters)
+        slots = slots_without(view, known)
         for start in range(0, len(slots), _CHUNK_ROWS):
             part = slots[start : start + _CHUNK_ROWS]
             graph.add(view.numbers_of(part), view.rows[part].astype(np.float32))
@@ -123,20 +128,29 @@ class Builder:
         graph.save(self.folder / file)
         return Base(file, footer_checksum(self.folder / file), view.next_number, len(graph))
 
-    def _begun(self, view: View, before: Base | None, parameters: HnswParameters) -> tuple[HnswIndex, int]:
-        """The index to add to, and the first number that is not in it."""
+    def _begun(
+        self, view: View, before: Base | None, parameters: HnswParameters
+    ) -> tuple[HnswIndex, Integers]:
+        """The index to add to, and the numbers that are in it."""
         if before is not None:
             with suppress(Damaged):
                 check_file(self.folder / before.file, before)
                 graph = HnswIndex.open(self.folder / before.file)
-                gone = graph.ids()
-                slots = view.slots_of(gone)
-                gone = gone[(slots < 0) | ~view.live[slots]]
+                known = graph.ids()
+                is_counted = view.counted(view.slots_of(known))
+                gone = known[~is_counted]
                 # Holes in a graph make it worse to walk: with many of them it is better made anew.
                 if graph.parameters == parameters and len(gone) <= 0.2 * len(graph):
                     graph.remove(gone)
-                    return graph, before.before_number
-        return HnswIndex(parameters), 0
+                    return graph, known[is_counted]
+        return HnswIndex(parameters), np.zeros(0, np.int64)
+
+
+def slots_without(view: View, known: Integers) -> Integers:
+    """The slots of the vectors that count and are not among the known numbers."""
+    # Not only those with later numbers: a vector that was lost and made again has the number it had.
+    slots = np.flatnonzero(view.live)
+    return slots[~np.isin(view.numbers_of(slots), known)]
 
 
 def publish(connection: sqlite3.Connection, base: Base) -> None:

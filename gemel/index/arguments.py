@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.index.filters import Filter
-from gemel.index.segment import RowLayout
+from gemel.index.segment import RowLayout, as_array
 
 Integers = npt.NDArray[np.int64]
 
@@ -19,7 +17,7 @@ MAX_K = 100_000  # hits of one query
 
 def checked_numbers(name: str, ids: npt.ArrayLike) -> Integers:
     """Integer ids (n,) of at most 64 bits, none of them negative: -1 means no hit."""
-    array: npt.NDArray[Any] = np.asarray(ids)
+    array = as_array(ids, name)
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iu":

@@ -146,6 +146,18 @@ class Collection(OpenedCollection):
         with self._dense.reading() as (connection, view):
             return reading.vectors_of(connection, view, asked, self.path)
 
+    def records_with_vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Record], Vectors]:
+        """The same with the records themselves, all of one commit."""
+        asked = None if ids is None else checked_ids(ids)
+        with self._dense.reading() as (connection, view):
+            named, vectors = reading.vectors_of(connection, view, asked, self.path)
+            rows = (
+                {row.id: row for row in reading.all_rows(connection)}
+                if asked is None
+                else reading.known_rows(connection, named)
+            )
+        return [rows[id_].record(self.path) for id_ in named], vectors
+
     # Search -----------------------------------------------------------------------------------------------
 
     def lexical(

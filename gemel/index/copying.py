@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
 from gemel.errors import InvalidInput, WriteFailed
 from gemel.index.records import Record
 from gemel.index.store import Store
@@ -62,16 +60,16 @@ def copy_collection(
 
 
 def _send(source: Store, target: Store, records: list[Record]) -> None:
-    ids, rows = source.vectors([record.id for record in records])
-    places = {id_: place for place, id_ in enumerate(ids)}
-    lost = [record.id for record in records if record.id not in places]
+    # Read again with the vectors: what has changed since the records were listed is copied as it is now.
+    current, rows = source.records_with_vectors([record.id for record in records])
+    there = {record.id for record in current}
+    lost = [record.id for record in records if record.id not in there]
     if lost:
         raise InvalidInput(
             f"{len(lost)} records of {source.name} have no vector or were removed meanwhile, {lost[0]!r} "
             "among them; mend the collection with its doctor, or copy again"
         )
-    order = np.array([places[record.id] for record in records], np.int64)
-    target.add_vectors(records, rows[order], fingerprint=source.settings.fingerprint)
+    target.add_vectors(current, rows, fingerprint=source.settings.fingerprint)
 
 
 def _is_same(record: Record, before: Record | None) -> bool:

@@ -42,7 +42,7 @@ TOKENIZERS = {"word": "unicode61 remove_diacritics 2", "trigram": "trigram"}
 # Without triggers: these take one row at a time, which makes FTS5 five times as slow.
 FULL_TEXT = """
 create virtual table {name} using fts5(
-    text, content='records', content_rowid='number', tokenize='{tokenizer}'
+    text, content='{records}', content_rowid='number', tokenize='{tokenizer}'
 );
 """
 
@@ -93,6 +93,18 @@ class Database:
         """A connection without a transaction, for checks and for what SQLite does in none."""
         with plain_errors(self.path.parent), self._connection() as connection:
             yield connection
+
+    @contextmanager
+    def beside(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one commit and may keep tables of its own (temp.), which end with it."""
+        with plain_errors(self.path.parent):
+            connection = self._connect()
+            try:
+                connection.execute("pragma query_only = off")
+                connection.execute("begin")
+                yield connection
+            finally:
+                connection.close()
 
     def close(self) -> None:
         """Close all connections; the last of all processes folds the log into the file."""
@@ -196,12 +208,17 @@ def lay_out(folder: Path, settings: dict[str, str], text_search: Sequence[str]) 
         connection.execute("pragma synchronous = full")
         connection.execute(f"pragma application_id = {APPLICATION_ID}")
         connection.execute(f"pragma user_version = {FORMAT}")
-        tables = [FULL_TEXT.format(name=table_of(name), tokenizer=TOKENIZERS[name]) for name in text_search]
+        tables = [full_text(table_of(name), name) for name in text_search]
         connection.executescript("begin;" + SCHEMA + "".join(tables))
         connection.executemany("insert into settings values (?, ?)", settings.items())
         connection.execute("commit")
     finally:
         connection.close()
+
+
+def full_text(name: str, tokenizer: str, records: str = "records") -> str:
+    """The statement that makes a full-text table of records."""
+    return FULL_TEXT.format(name=name, records=records, tokenizer=TOKENIZERS[tokenizer])
 
 
 def table_of(tokenizer: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,7 +98,7 @@ class DenseSearch:
 
     def info(self) -> CollectionInfo:
         """What the collection is and holds."""
-        n_bytes = sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
+        n_bytes = sum(map(_n_bytes, self.folder.iterdir()))
         with self.reading() as (connection, view):
             n_records = connection.execute("select count(*) from records").fetchone()[0]
             plan = self.plan(connection, view, None)
@@ -120,7 +121,7 @@ class DenseSearch:
         graph: HnswIndex | None = None
         if base is not None and plan.method == "approximate":
             graph = self.graphs.get(base, lambda: self._is_outdated(view))
-        if base is None or graph is None:
+        if base is None or graph is None or not len(graph):
             hits = self._scanned(connection, view, queries, k, allowed)
         else:
             hits = self._walked(connection, view, queries, k, (allowed, base, graph))
@@ -198,6 +199,14 @@ def _are_few(n_allowed: int, n_slots: int, k: int, n_queries: int) -> bool:
     gathered = n_allowed * (GATHER_COST + n_queries * COMPARE_COST)
     walked = n_queries * (WALK_COST + CANDIDATE_COST * _n_candidates(k, n_allowed / n_slots))
     return min(scanned, gathered) <= walked
+
+
+def _n_bytes(file: Path) -> int:
+    try:
+        found = file.stat()
+    except FileNotFoundError:  # another process has compacted, or closed the table, meanwhile
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def missing_segment(database: Database) -> Damaged:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from gemel.errors import Damaged
-from gemel.index import ann, compaction
+from gemel.errors import Damaged, MissingExtra, WriteFailed
+from gemel.index import ann, compaction, lexical
 from gemel.index.checksums import checksum
 from gemel.index.database import Database, plain_errors, table_of
-from gemel.index.hnsw import verified_parameters
 from gemel.index.reading import StoredRow, all_rows
 from gemel.index.records import Id, Row
 from gemel.index.segment import Rows
 from gemel.index.settings import Settings
 from gemel.index.upkeep import Upkeep
-from gemel.index.view import View
+from gemel.index.view import Integers, View
 from gemel.index.writing import Encode, Writer, checksum_of, remove_numbers
 
 _WINDOW_TEXTS = 4_096
@@ -134,11 +134,14 @@ class Doctor:
             self._find(f"the table of records: {flaw}", is_lost=is_lost, is_repaired=is_repaired)
 
     def _examine_full_text(self, repair: bool) -> None:
-        if self._database.read_only:  # FTS5 takes its own check for a change
-            return
         for tokenizer in self._settings.text_search:
             table = table_of(tokenizer)
-            if _is_consistent(self._database, table):
+            try:
+                is_consistent = _is_consistent(self._database, tokenizer, in_place=repair)
+            except WriteFailed as error:
+                self._find(f"the full text by {tokenizer} was not examined: {error}")
+                continue
+            if is_consistent:
                 continue
             if repair:
                 with self._database.writing() as connection:
@@ -227,12 +230,24 @@ class Doctor:
         if base is None:
             return
         try:
-            ann.check_file(self._folder / base.file, base)
-            verified_parameters(self._folder / base.file)
+            flaw = self._lack_of(base, ann.numbers_in(self._folder / base.file, base))
+        except MissingExtra:  # the file is whole, and no search goes by it here
+            return
         except Damaged as error:
+            flaw = str(error)
+        if flaw:
             if repair:
                 self._upkeep.build_index()
-            self._find(f"the index: {error}", is_repaired=repair)
+            self._find(f"the index: {flaw}", is_repaired=repair)
+
+    def _lack_of(self, base: ann.Base, numbers: Integers) -> str:
+        """What the index should hold and does not."""
+        with suppress(Damaged), self._database.reading() as connection:  # a damaged table is told of already
+            view = View(connection, self._folder, self._settings.layout, may_be_short=True)
+            lacking = ann.slots_without(view, numbers) < view.first_slot_from(base.before_number)
+            if lacking.any():
+                return f"{np.count_nonzero(lacking):,} vectors that were made again are not in it"
+        return ""
 
 
 def _mended(
@@ -259,10 +274,13 @@ def _note_vector(connection: sqlite3.Connection, row: StoredRow, vector: Rows | 
     )
 
 
-def _is_consistent(database: Database, table: str) -> bool:
+def _is_consistent(database: Database, tokenizer: str, *, in_place: bool) -> bool:
+    table = table_of(tokenizer)
     try:
-        with database.outside() as connection:
-            connection.execute(f"insert into {table}({table}, rank) values ('integrity-check', 1)")
+        with database.outside() if in_place else database.beside() as connection:
+            # FTS5 takes its own check for a change: who only looks has a copy checked, and keeps nobody out.
+            checked = table if in_place else lexical.copied_table(connection, tokenizer)
+            connection.execute(f"insert into {checked}({checked}, rank) values ('integrity-check', 1)")
     except Damaged:
         return False
     return True

@@ -50,8 +50,10 @@ def _not(condition: Condition) -> Condition:
 
 
 def _true(path: str) -> Condition:
-    sql = f"coalesce({_TYPE} != 'null' and {_VALUE} not in (0, '', '[]', '{{}}'), 0)"
-    return Condition(sql, (path, path))
+    # An empty list or object reads as a text of two characters, which a text may be, too.
+    is_hollow = f"({_TYPE} in ('array', 'object') and {_VALUE} in ('[]', '{{}}'))"
+    sql = f"coalesce({_TYPE} != 'null' and {_VALUE} not in (0, '') and not {is_hollow}, 0)"
+    return Condition(sql, (path,) * 4)
 
 
 def _compared(path: str, test: Compared) -> Condition:

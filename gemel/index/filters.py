@@ -39,6 +39,7 @@ from gemel.index.filter_tree import (
     Truthy,
     Value,
 )
+from gemel.index.records import whole_text
 
 _TOKENS = re.compile(
     r"""\s*(?:
@@ -76,7 +77,7 @@ class Filter:
             raise InvalidInput(
                 f"a filter is a str such as 'year >= 2019 and lang = \"en\"'; {text!r} was given"
             )
-        self.text = text
+        self.text = whole_text(text, "the filter")
         self.values = values
         self._tokens = _read_tokens(text)
         self._at = 0
@@ -182,7 +183,7 @@ class Filter:
         kind = self._kind
         if kind == "number":
             number = self._next()
-            return int(number) if re.fullmatch(r"[+-]?\d{1,18}", number) else float(number)
+            return _as_stored(int(number)) if re.fullmatch(r"[+-]?\d{1,19}", number) else float(number)
         if kind == "text":
             return re.sub(r"\\(.)", r"\1", self._next()[1:-1], flags=re.DOTALL)
         if kind == "word" and self._word.lower() in _CONSTANTS:
@@ -200,9 +201,9 @@ class Filter:
                 f"a filter was given the {type(value).__name__} {value!r}; "
                 "expected a str, a number, a bool or None"
             )
-        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-            return float(value)
-        return value
+        if isinstance(value, str):
+            return whole_text(value, f"value {len(self.values) - len(self._unused) - 1} of the filter")
+        return _as_stored(value) if isinstance(value, int) else value
 
     # Tokens -------------------------------------------------------------------------------------------
 
@@ -233,6 +234,13 @@ class Filter:
         raise InvalidInput(
             f"filter {self.text!r} has {found} at character {self._tokens[self._at][2]}; expected {expected}"
         )
+
+
+def _as_stored(number: int) -> int | float:
+    """The number as a database compares it, which has 64 bits for whole ones."""
+    if -(1 << 63) <= number < 1 << 63:
+        return number
+    return float(min(max(number, -(1 << 1023)), 1 << 1023))  # beyond it a float has no number
 
 
 def _read_tokens(text: str) -> list[tuple[str, str, int]]:

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from gemel.errors import InvalidInput
-from gemel.index.database import TOKENIZERS, in_parts, table_of
+from gemel.index.database import TOKENIZERS, full_text, in_parts, table_of
 from gemel.index.filters import Filter
 
 # In how many records the terms of a query may be found, besides the rarest, or in which share of many: each
@@ -119,6 +119,17 @@ def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numb
         sql = f"{columns} select 'delete', number, text from records where number in (?*)"
         for _ in in_parts(connection, sql, numbers):
             pass
+
+
+def copied_table(connection: sqlite3.Connection, tokenizer: str) -> str:
+    """The name of a copy of the full text among the connection's own tables, over the same records."""
+    table, copy = table_of(tokenizer), "copied_text"
+    connection.execute("create temp view copied_records as select number, text from main.records")
+    connection.execute(full_text(f"temp.{copy}", tokenizer, records="copied_records"))
+    for part in ("data", "idx", "docsize"):
+        connection.execute(f"delete from temp.{copy}_{part}")
+        connection.execute(f"insert into temp.{copy}_{part} select * from main.{table}_{part}")
+    return copy
 
 
 def ranked(

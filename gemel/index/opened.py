@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Encoder, checked_texts
@@ -18,7 +17,7 @@ from gemel.errors import InvalidInput, WriteFailed
 from gemel.index.filters import Filter
 from gemel.index.planning import windows
 from gemel.index.records import Added, Found, Id, Metadata, Record, Row, checked_rows, each_once
-from gemel.index.segment import Rows
+from gemel.index.segment import Rows, as_array
 from gemel.index.settings import Settings
 from gemel.index.store import OnProgress
 from gemel.index.transfer import add_entries, read_entries
@@ -116,7 +115,7 @@ class OpenedCollection(ABC):
         offset: int = 0,
     ) -> list[list[Found]]:
         """The same for queries that the model of this fingerprint has encoded already (n, dim)."""
-        array = np.asarray(vectors)
+        array = as_array(vectors, "vectors")
         self.settings.check_model(fingerprint, array.shape[-1] if array.ndim else 0, self.name)
         return self._search(array, k, filter, offset)
 

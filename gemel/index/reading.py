@@ -157,7 +157,7 @@ def vectors_of(
         known = known_rows(connection, ids)
         found = [(id_, known[id_].number) for id_ in ids if id_ in known]
     slots = view.slots_of(np.array([number for _, number in found], np.int64))
-    is_there = (slots >= 0) & view.live[slots] if len(slots) else np.zeros(0, np.bool_)
+    is_there = view.counted(slots)
     check_blocks(connection, view, slots[is_there], folder)
     named = [id_ for (id_, _), there in zip(found, is_there.tolist(), strict=True) if there]
     is_whole = view.n_live == view.n_slots == len(named) and ids is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ Metadata = Mapping[str, Any]
 # SQLite reads JSON to a depth of 1,000; a filter must never meet a row that it cannot read.
 MAX_DEPTH = 100
 NO_METADATA = "{}"
+_MANY_DIGITS = re.compile(r"[0-9]{19}")  # only such numbers can have more than 64 bits
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def checked_id(value: object, place: str) -> Id:
             return value
         raise InvalidInput(f"{place} is {value}, which has more than 64 bits; give it as a str")
     if isinstance(value, str):
-        return _whole_text(value, place)
+        return whole_text(value, place)
     raise InvalidInput(f"{place} is {_shown(value)}; expected a str or an int")
 
 
@@ -130,7 +132,7 @@ def each_once(rows: Iterable[Row]) -> Iterator[Row]:
 def _row(position: int, text: object, id_: object, metadata: object, nothing: object) -> Row:
     if not isinstance(text, str):
         raise InvalidInput(f"text {position} is {_shown(text)}; expected a str or a Record")
-    text = _whole_text(text, f"text {position}")
+    text = whole_text(text, f"text {position}")
     content = content_hash(text)
     # A text without an id is known by what it says, so that adding it again changes nothing.
     key = content.hex() if id_ is nothing else checked_id(id_, f"id {position}")
@@ -151,6 +153,10 @@ def checked_metadata(value: object, place: str) -> str:
         dumped.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{place} is not JSON ({error}); keep to what JSON can hold") from error
+    if _MANY_DIGITS.search(dumped) and not _fits_64_bits(given):
+        raise InvalidInput(
+            f"{place} has a whole number of more than 64 bits: {_shown(given)}; give it as a str"
+        )
     if not is_kept:
         raise InvalidInput(
             f"{place} would come back changed from JSON: {_shown(given)}; "
@@ -169,7 +175,8 @@ def _beside(name: str, values: Iterable[Any] | None) -> Iterator[Any]:
     return iter(() if values is None else values)
 
 
-def _whole_text(text: str, place: str) -> str:
+def whole_text(text: str, place: str) -> str:
+    """The text, if it can be kept."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -177,6 +184,14 @@ def _whole_text(text: str, place: str) -> str:
             f"{place} holds half a surrogate pair; expected text that UTF-8 can hold"
         ) from None
     return text
+
+
+def _fits_64_bits(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_fits_64_bits, value.values()))
+    if isinstance(value, list):
+        return all(map(_fits_64_bits, value))
+    return not isinstance(value, int) or -(1 << 63) <= value < 1 << 63
 
 
 def _depth(value: object) -> int:

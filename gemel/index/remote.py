@@ -10,10 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Encoder, Vectors
-from gemel.errors import InvalidInput
+from gemel.errors import Busy, InvalidInput
 from gemel.index.arguments import checked_vectors, checked_window, read_filter
 from gemel.index.backend import Backend, Held, Ranked
 from gemel.index.filters import Filter
@@ -26,6 +27,8 @@ from gemel.index.records import Added, Found, Id, Record, Row, checked_ids
 from gemel.index.segment import Rows
 from gemel.index.store import CollectionInfo, Plan
 from gemel.index.transfer import WINDOW_ROWS, Export
+
+_ATTEMPTS = 20
 
 
 class RemoteCollection(OpenedCollection):
@@ -76,6 +79,15 @@ class RemoteCollection(OpenedCollection):
     def vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Id], Vectors]:
         """The vectors (n, dim) of the records with these ids, or of all, and the id of each row."""
         return self._backend.vectors(None if ids is None else checked_ids(ids))
+
+    def records_with_vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Record], Vectors]:
+        """The same with the records themselves: each vector is that of the text beside it."""
+        held = self._backend.all_records(None) if ids is None else self._held(checked_ids(ids))
+        paired: list[tuple[Held, Vectors]] = []
+        while together := list(islice(held, WINDOW_ROWS)):
+            paired += self._paired(together)
+        vectors = np.array([vector for _, vector in paired], np.float32).reshape(-1, self.settings.dim)
+        return [_record(each) for each, _ in paired], vectors
 
     # Search -----------------------------------------------------------------------------------------------
 
@@ -191,18 +203,41 @@ class RemoteCollection(OpenedCollection):
 
     def _windows(self, held: Iterator[Held], with_vectors: bool) -> Iterator[list[dict[str, Any]]]:
         while together := list(islice(held, WINDOW_ROWS)):
-            window: list[dict[str, Any]] = [
-                {"id": each.id, "text": each.text, "metadata": each.metadata} for each in together
-            ]
             if with_vectors:
-                ids, rows = self._backend.vectors([each.id for each in together])
-                vectors = dict(zip(ids, rows, strict=True))
-                window = [
-                    {**entry, "embedding": vectors[entry["id"]], "fingerprint": self.settings.fingerprint}
-                    for entry in window
-                    if entry["id"] in vectors
+                made_by = {"fingerprint": self.settings.fingerprint}
+                yield [
+                    {**_entry(each), "embedding": vector, **made_by}
+                    for each, vector in self._paired(together)
                 ]
-            yield window
+            else:
+                yield [_entry(each) for each in together]
+
+    def _held(self, ids: Sequence[Id]) -> Iterator[Held]:
+        for start in range(0, len(ids), WINDOW_ROWS):
+            part = ids[start : start + WINDOW_ROWS]
+            known = self._backend.known(list(dict.fromkeys(part)))
+            yield from (known[id_] for id_ in part if id_ in known)
+
+    def _paired(self, held: Sequence[Held]) -> list[tuple[Held, Vectors]]:
+        """The records with their vectors; one whose text changes while these are read is read again."""
+        before = {each.id: each for each in held}
+        paired: dict[Id, tuple[Held, Vectors]] = {}
+        for _ in range(_ATTEMPTS):
+            ids, rows = self._backend.vectors(list(before))
+            after = self._backend.known(ids) if ids else {}
+            for id_, row in zip(ids, rows, strict=True):
+                if id_ in after and after[id_].content == before[id_].content:
+                    paired[id_] = before[id_], row
+            before = {id_: each for id_, each in after.items() if id_ not in paired}
+            if not before:
+                return [paired[each.id] for each in held if each.id in paired]
+        raise Busy(
+            f"records of {self.name} change faster than they can be read with their vectors; try again"
+        )
+
+
+def _entry(held: Held) -> dict[str, Any]:
+    return {"id": held.id, "text": held.text, "metadata": held.metadata}
 
 
 def _record(held: Held) -> Record:

@@ -47,7 +47,7 @@ class RowLayout:
 
     def stored(self, vectors: npt.ArrayLike, name: str = "vectors") -> Rows:
         """The vectors as they are kept; what is not (n, dim), finite and within range is refused."""
-        array: npt.NDArray[Any] = np.asarray(vectors)
+        array = as_array(vectors, name)
         if array.ndim != 2 or array.shape[1] != self.dim or array.dtype.kind not in "fiu":
             raise InvalidInput(
                 f"{name} are {array.dtype} {array.shape}; expected numbers of shape (n, {self.dim}), "
@@ -63,6 +63,16 @@ class RowLayout:
                 "expected finite numbers"
             )
         return rows
+
+
+def as_array(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    """The values as one array; rows of different lengths are none."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InvalidInput(
+            f"{name} are not one array ({error}); expected numbers, as many in each row"
+        ) from error
 
 
 @dataclass(frozen=True)

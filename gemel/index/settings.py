@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ def make_folder(path: Path, settings: Settings) -> None:
         sync_folder(path.parent)
     except GemelError:
         raise
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
         raise WriteFailed(f"{path} could not be made ({error}); nothing was changed") from error
     finally:
         if draft is not None:

@@ -92,6 +92,9 @@ class Store(Protocol):
     def vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Id], Vectors]:
         """The vectors (n, dim) of the records with these ids, or of all, and the id of each row."""
 
+    def records_with_vectors(self, ids: Iterable[Id] | None = None) -> tuple[list[Record], Vectors]:
+        """The same with the records themselves: each vector is that of the text beside it."""
+
     def search(
         self, queries: Sequence[str], k: int = 10, *, filter: str | Filter | None = None, offset: int = 0
     ) -> list[list[Found]]:

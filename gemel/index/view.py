@@ -36,7 +36,7 @@ class View:
         state = connection.execute("select change, generation, n_slots, next_number from state").fetchone()
         self.change, self.generation, self.n_slots, self.next_number = state
         self.layout = layout
-        same = before if before is not None and before.generation == self.generation else None
+        same = before if before is not None and self._continues(before) else None
         if same is not None and same.n_slots == self.n_slots:
             self.rows: Rows = same.rows
         else:
@@ -73,6 +73,12 @@ class View:
         if run == len(ends):
             return int(self.n_slots)
         return int(first_slots[run]) + max(0, number - int(first_numbers[run]))
+
+    def counted(self, slots: Integers) -> Mask:
+        """Which of these slots, of which some may be -1, hold a vector that counts."""
+        is_there: Mask = slots >= 0
+        is_there[is_there] = self.live[slots[is_there]]
+        return is_there
 
     def allowed(self, connection: sqlite3.Connection, filter_: Filter | None) -> Mask:
         """Which slots hold a vector that counts and passes the filter."""
@@ -117,6 +123,10 @@ class View:
         return range(block * self.layout.block_rows, min((block + 1) * self.layout.block_rows, self.n_slots))
 
     # Reading what has changed ------------------------------------------------------------------------------
+
+    def _continues(self, before: View) -> bool:
+        # Another thread may have seen a newer commit already: nothing can be taken back from its view.
+        return bool(before.generation == self.generation and before.change <= self.change)
 
     def _read_runs(self, connection: sqlite3.Connection, same: View | None) -> Integers:
         # Within a generation only the last run grows, or another one begins behind it.

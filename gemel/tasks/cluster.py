@@ -86,7 +86,7 @@ def cluster(
         raise InvalidInput(f"linkage is {linkage!r}; expected one of {', '.join(LINKAGES)}")
     if min_size is None:
         min_size = chosen.min_size if n_clusters is None else 1
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if seed < 0:
         raise InvalidInput(f"seed is {seed!r}; expected a whole number from 0 on")
     if min_size < 1:
         raise InvalidInput(f"min_size is {min_size!r}; expected at least 1: give the least rows of a cluster")

@@ -83,6 +83,23 @@ def test_long_texts_are_cut_into_passages_unless_told_not_to(tmp_path: Path, tin
     assert "is more than the 40 that this model reads" in done.stderr
 
 
+def test_numbers_of_many_digits_are_kept_as_they_are(tmp_path: Path, tiny_bert: Path) -> None:
+    number = 1234567890123456789
+    (tmp_path / "t.tsv").write_text(f"text\tn\na dog\t{number}\na cat\t{number + 1}\n", encoding="utf-8")
+    run("index", "add", tmp_path / "c", tmp_path / "t.tsv", "--metadata", "n:number", "-m", tiny_bert)
+    with Collection.open(tmp_path / "c") as opened:
+        assert {record.metadata["n"] for record in opened} == {number, number + 1}
+    assert lines_of("index", "remove", tmp_path / "c", "--filter", f"n = {number}")[0]["removed"] == 1
+
+
+@pytest.mark.parametrize("id_", ["20240101123456789012345", "--5", "-7"])
+def test_any_id_can_be_removed(id_: str, tmp_path: Path, tiny_bert: Path) -> None:
+    (tmp_path / "t.tsv").write_text(f"text\tkey\na dog\t{id_}\n", encoding="utf-8")
+    table = (tmp_path / "t.tsv", "--id-column", "key")
+    run("index", "add", tmp_path / "c", *table, "-m", tiny_bert)
+    assert lines_of("index", "remove", tmp_path / "c", "--", id_)[0]["removed"] == 1
+
+
 def test_documents_are_removed_by_id_and_by_filter(made: Path) -> None:
     assert lines_of("index", "remove", made, "1", "nothing")[0]["removed"] == 1
     assert lines_of("index", "remove", made, "--filter", "lang = 'de'")[0] == {

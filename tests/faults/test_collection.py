@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from stand_ins import ToyEncoder
 
-from gemel.index import Collection, database
+from gemel.errors import WriteFailed
+from gemel.index import Collection, KnownModel, database
 
 HERE = Path(__file__).parent
 
@@ -74,6 +79,36 @@ def test_a_disk_that_fails_at_any_call_is_told_and_loses_nothing(tmp_path: Path,
     outcome = run("starved_process.py", library=library, folder=tmp_path / "work", errno=number, stride=2)
     assert outcome["wrong"] == []
     assert outcome["n_told"] > 50
+
+
+@contextmanager
+def no_file_larger_than(n_bytes: int) -> Iterator[None]:
+    """As if there were no more room than that on the disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_collection_that_there_is_no_room_for_is_told_and_leaves_nothing(
+    tmp_path: Path, toy_encoder: ToyEncoder
+) -> None:
+    with no_file_larger_than(8_192), pytest.raises(WriteFailed, match="could not be made"):
+        Collection.create(tmp_path / "c", toy_encoder)
+    assert list(tmp_path.iterdir()) == []
+    Collection.create(tmp_path / "c", toy_encoder).close()
+
+
+def test_full_text_that_there_is_no_room_to_examine_is_told(tmp_path: Path) -> None:
+    texts = [" ".join(f"{n}x{word}" for word in range(300)) for n in range(2_000)]  # more than SQLite caches
+    with Collection.create(tmp_path / "c", KnownModel("known", 1), text_search="word") as made:
+        made.add_vectors(texts, np.ones((len(texts), 1)), fingerprint="known")
+        with no_file_larger_than(1_000_000):
+            (finding,) = made.doctor(repair=False).findings
+        assert finding.what.startswith("the full text by word was not examined: ")
+        assert made.doctor(repair=False).is_sound
 
 
 def test_readers_are_never_disturbed_by_a_writer(tmp_path: Path) -> None:

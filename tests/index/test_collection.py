@@ -185,6 +185,7 @@ with Collection.open({path!r}, encoder) as opened:
         opened.add(["new"])
     except WriteFailed as error:
         print(error)
+    print(opened.doctor(repair=False).findings)
 """
 
 
@@ -203,6 +204,7 @@ def test_a_read_only_folder_can_be_read(tmp_path: Path, toy_encoder: ToyEncoder)
         assert run.stderr == ""
         assert run.stdout.startswith("5 0 0\n")
         assert "is open for reading only" in run.stdout
+        assert run.stdout.endswith("\n()\n")
         assert sorted(file.name for file in folder.iterdir()) == [FILE_NAME, "vectors-1.bin", LOCK_NAME]
     finally:
         folder.chmod(0o755)
@@ -263,6 +265,39 @@ def test_many_threads_may_use_one_collection(collection: Collection) -> None:
     assert collection.doctor().is_sound
 
 
+def test_a_reader_keeps_its_moment_while_others_see_a_later_one(collection: Collection) -> None:
+    collection.add(TEXTS, range(5))
+    with collection._database.reading() as connection:
+        connection.execute("select change from state").fetchone()  # here its moment begins
+        collection.remove([0])
+        collection.add(["the dog sleeps on"], [9])
+        assert ids_of(collection.search([TEXTS[0]], k=1)[0]) == [9]
+        view = collection._dense.current(connection)
+        assert (view.n_slots, view.live.tolist()) == (5, [True] * 5)
+    assert ids_of(collection.search([TEXTS[0]], k=1)[0]) == [9]
+
+
+def test_files_that_come_and_go_are_no_matter_to_info(collection: Collection) -> None:
+    """As those of the table's log and of generations do, when another process compacts or closes."""
+    collection.add(TEXTS, range(5))
+    has_ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not has_ended.is_set():
+            for name in range(50):
+                (collection.path / f"passing-{name}").touch()
+            for name in range(50):
+                (collection.path / f"passing-{name}").unlink()
+
+    passing = threading.Thread(target=come_and_go)
+    passing.start()
+    try:
+        assert {collection.info().n_records for _ in range(300)} == {5}
+    finally:
+        has_ended.set()
+        passing.join()
+
+
 def test_a_collection_may_be_used_after_a_fork(collection: Collection) -> None:
     collection.add(TEXTS, range(5))
     child = os.fork()
@@ -272,6 +307,18 @@ def test_a_collection_may_be_used_after_a_fork(collection: Collection) -> None:
         )
     assert os.waitpid(child, 0)[1] == 0
     assert len(collection) == 6
+
+
+@pytest.mark.usefixtures("small_sizes")
+def test_an_index_of_which_nothing_is_left_is_made_anew(collection: Collection) -> None:
+    collection.add(sentences(200), range(200))
+    collection.build_index()
+    collection.remove(range(200))
+    collection.compact()
+    assert collection.search(["dog"], k=3) == [[]]
+    assert collection.vectors()[1].shape == (0, 16)
+    collection.add(TEXTS, range(5))
+    assert ids_of(collection.search([TEXTS[3]], k=1)[0]) == [3]
 
 
 @pytest.mark.usefixtures("small_sizes")

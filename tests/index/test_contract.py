@@ -175,6 +175,8 @@ BAD_ENTRIES = {
     "ids that are texts": (["a"], rows_for(1), "expected integers"),
     "another dimension": ([1], rows_for(1)[:, 1:], r"expected numbers of shape \(n, 24\)"),
     "a lone vector": ([1], rows_for(1)[0], r"expected numbers of shape \(n, 24\)"),
+    "vectors of different lengths": ([1, 2], [[0.0] * DIM, [0.0]], "vectors are not one array"),
+    "ids of different lengths": ([[1], [2, 3]], rows_for(2), "ids are not one array"),
     "NaN": ([1], NAN, "row 0"),
 }
 

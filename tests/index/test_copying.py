@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,16 @@ import pytest
 from stand_ins import ToyEncoder, sentences
 from store_places import Place
 
-from gemel.errors import InvalidInput, ModelMismatch
+from gemel.contracts import Vectors
+from gemel.errors import Busy, InvalidInput, ModelMismatch
 from gemel.index import Collection, KnownModel, Record, Store, copying
+from gemel.index.backend import Held
+from gemel.index.checksums import content_hash
 from gemel.index.copying import Copied, copy_collection
 from gemel.index.opening import create_collection, make_alike
+from gemel.index.records import Id
+from gemel.index.remote import RemoteCollection
+from gemel.index.settings import Settings
 
 TEXTS = list(dict.fromkeys(sentences(70)))
 RECORDS = [Record(n if n % 2 else f"#{n}", text, {"n": n}) for n, text in enumerate(TEXTS)]
@@ -71,6 +77,77 @@ def test_a_copy_that_was_broken_off_goes_on(
     assert copy_collection(source, target) == Copied(len(TEXTS) - 31, 31)
     assert target.get(["#0"]) == [Record("#0", "another text", {})]
     assert copy_collection(source, target) == Copied(0, len(TEXTS))
+
+
+def test_a_text_that_changes_meanwhile_is_copied_with_its_own_vector(
+    source: Collection, place: Place, tmp_path: Path, toy_encoder: ToyEncoder
+) -> None:
+    class Meddled(Collection):
+        """A target before which the source changes, once its records have been listed."""
+
+        def get(self, ids: Iterable[Id]) -> list[Record | None]:
+            changing.add([Record("#0", "another text", {"n": -1})])
+            return super().get(ids)
+
+    with (
+        make_alike(place.address(), source.settings) as made,
+        Meddled.create(tmp_path / "target", toy_encoder, measure="dot") as target,
+    ):
+        copy_collection(source, made)
+        changing = made.with_encoder(toy_encoder)
+        copy_collection(changing, target)
+        texts = [record.text for record in target]
+        np.testing.assert_array_equal(target.vectors()[1], toy_encoder.encode(texts))
+        assert super(Meddled, target).get(["#0"]) == [Record("#0", "another text", {"n": -1})]
+
+
+def test_records_come_with_their_vectors(source: Collection, target: Store, toy_encoder: ToyEncoder) -> None:
+    copy_collection(source, target)
+    target.remove([3])
+    left = [record for record in RECORDS if record.id != 3]
+    records, vectors = target.records_with_vectors()
+    assert records == left
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([record.text for record in left]))
+    records, vectors = target.records_with_vectors(["#2", 3, 1, "nowhere"])
+    assert records == [RECORDS[2], RECORDS[1]]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([TEXTS[2], TEXTS[1]]))
+    none, nothing = target.records_with_vectors([])
+    assert (none, nothing.shape) == ([], (0, 16))
+
+
+class RestlessServer:
+    """A server whose texts change right before their vectors are read, some times."""
+
+    name = "restless"
+    settings = Settings("toy-16", 16)
+
+    def __init__(self, n_changes: int) -> None:
+        self.n_changes = n_changes
+        self.texts: dict[Id, str] = {1: "the dog", 2: "the cat", 3: "the horse"}
+
+    def known(self, ids: Sequence[Id]) -> dict[Id, Held]:
+        return {
+            id_: Held(id_, self.texts[id_], "{}", content_hash(self.texts[id_]))
+            for id_ in ids
+            if id_ in self.texts
+        }
+
+    def vectors(self, ids: Sequence[Id]) -> tuple[list[Id], Vectors]:
+        if self.n_changes:
+            self.n_changes -= 1
+            self.texts[2] += " sleeps"
+            self.texts.pop(3, None)
+        named = [id_ for id_ in ids if id_ in self.texts]
+        return named, ToyEncoder().encode([self.texts[id_] for id_ in named])
+
+
+def test_a_server_is_asked_again_for_what_has_changed_meanwhile(toy_encoder: ToyEncoder) -> None:
+    backend = RestlessServer(n_changes=3)
+    with pytest.raises(Busy, match="change faster than they can be read"):
+        RemoteCollection(RestlessServer(n_changes=100)).records_with_vectors([1, 2])  # type: ignore[arg-type]
+    records, vectors = RemoteCollection(backend).records_with_vectors([1, 2, 3])  # type: ignore[arg-type]
+    assert [record.text for record in records] == ["the dog", "the cat sleeps sleeps sleeps"]
+    np.testing.assert_array_equal(vectors, toy_encoder.encode([record.text for record in records]))
 
 
 def test_what_only_the_target_has_is_left_alone(source: Collection, target: Store) -> None:

@@ -12,7 +12,7 @@ from stand_ins import ToyEncoder, sentences
 
 from gemel.errors import Damaged, GemelError, SlowSearchWarning
 from gemel.index import Collection, HnswIndex, HnswParameters
-from gemel.index.database import FILE_NAME
+from gemel.index.database import FILE_NAME, Database
 from gemel.index.segment import segment_name
 from gemel.tasks.search import Mode, search
 
@@ -75,6 +75,15 @@ def test_without_an_encoder_a_damaged_vector_is_lost_and_the_rest_is_found(
         assert opened.add([TEXTS[7]], [7]).n_encoded == 1  # adding it again brings it back
         assert opened.search([TEXTS[7]], k=1)[0][0].record.id == 7
         assert opened.doctor().is_sound
+
+
+def test_where_every_vector_is_lost_none_are_given(folder: Path) -> None:
+    (folder / segment_name(1)).unlink()
+    with Collection.open(folder) as opened:
+        assert len(opened.doctor().lost) > 0
+        ids, vectors = opened.vectors()
+        assert (ids, vectors.shape) == ([], (0, 16))
+        assert len(opened) == len(TEXTS)
 
 
 @pytest.mark.parametrize("n_bytes", [None, 0, 50 * ROW_BYTES + 5])
@@ -213,6 +222,40 @@ def test_damaged_full_text_is_made_again(folder: Path, toy_encoder: ToyEncoder) 
         assert opened.lexical(TEXTS[3], k=1)[0].record.id == 3
 
 
+def state_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "insert into text_by_word(text_by_word) values ('delete-all')",
+        "delete from text_by_word_data where id > 10",
+        "delete from text_by_word_docsize where id = 9",
+        "drop table text_by_word_docsize",
+    ],
+)
+def test_who_may_only_look_sees_damaged_full_text_and_changes_nothing(folder: Path, damage: str) -> None:
+    with sqlite3.connect(folder / FILE_NAME) as connection:
+        connection.execute(damage)
+    connection.close()
+    before = state_of(folder)
+    with Collection.open(folder, read_only=True) as opened:
+        (finding,) = opened.doctor(repair=False).findings
+        assert finding.what == "the full text by word does not fit the records"
+        assert (finding.is_lost, finding.is_repaired) == (False, False)
+    assert state_of(folder) == before
+
+
+def test_who_only_looks_keeps_no_writer_waiting(folder: Path) -> None:
+    writing = Database(folder, read_only=False, timeout_seconds=0)
+    try:
+        with writing.writing(), Collection.open(folder, timeout_seconds=0) as opened:
+            assert opened.doctor(repair=False).is_sound
+    finally:
+        writing.close()
+
+
 def test_words_that_the_full_text_had_lost_are_found_by_who_had_asked_before(
     folder: Path, toy_encoder: ToyEncoder
 ) -> None:
@@ -265,6 +308,27 @@ def test_a_damaged_index_is_noticed_and_built_again(
         assert opened.doctor().is_sound
         assert opened.plan().method == "approximate"
         assert opened.search(TEXTS[:5], k=10) == expected
+
+
+@pytest.mark.usefixtures("small_sizes")
+@pytest.mark.parametrize("n_lost", [1, 200])
+def test_a_vector_that_is_made_again_is_in_the_index_again(
+    tmp_path: Path, toy_encoder: ToyEncoder, n_lost: int
+) -> None:
+    with Collection.create(tmp_path / "c", toy_encoder) as made:
+        made.add(TEXTS, range(len(TEXTS)))
+    for number in range(n_lost):
+        flip(tmp_path / "c" / segment_name(1), number * ROW_BYTES + 3)
+    with Collection.open(tmp_path / "c") as opened:
+        assert opened.doctor().lost
+        opened.compact()  # takes what is lost out of the index
+    with Collection.open(tmp_path / "c", toy_encoder) as opened:
+        assert [finding.is_repaired for finding in opened.doctor().findings][-1:] == [True]
+        assert opened.doctor().is_sound
+        assert opened.plan().method == "approximate"
+        assert opened.search([TEXTS[0]], k=1)[0][0].record.id == 0
+    (file,) = (tmp_path / "c").glob("index-*")
+    assert sorted(HnswIndex.open(file).ids()) == list(range(len(TEXTS)))
 
 
 @pytest.mark.usefixtures("small_sizes")

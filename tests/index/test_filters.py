@@ -26,7 +26,7 @@ RECORDS: list[dict[str, Any]] = [
     {"year": "2020", "lang": None, "a field with spaces": 1, "tags": "newspaper"},
     {"year": 2019.5, "lang": "", "draft": 0, "tags": [1, True, None, 2.5]},
     {},
-    {"author": "Kim", "and": 3, "'; drop table records; --": 1, "lang": 'say "so"'},
+    {"author": "Kim", "and": 3, "'; drop table records; --": 1, "lang": 'say "so"', "s": "[]", "t": "{}"},
 ]
 
 
@@ -81,6 +81,7 @@ FILTERS: list[tuple[str, list[int]]] = [
     ("lang != null", [0, 1, 3, 5]),
     ("lang", [0, 1, 5]),
     ("tags", [0, 2, 3]),
+    ("s and t", [5]),
     ('lang in ("en", \'de\')', [0, 1]),
     ('lang not in ("en", "de", null)', [3, 5]),
     ('lang > "d" and lang < "f"', [0, 1]),
@@ -100,6 +101,8 @@ FILTERS: list[tuple[str, list[int]]] = [
     ('(draft or author = "Kim") and not year = 2020', [5]),
     ("YEAR = 2019", []),
     ("year >= -1e3 AND NOT draft", [0, 3]),
+    ("year < 12345678901234567890123", [0, 1, 3]),
+    (f"year < {'9' * 5000}", [0, 1, 3]),
 ]  # fmt: skip
 
 
@@ -197,6 +200,10 @@ def test_values_that_are_not_used_or_not_values_are_refused() -> None:
         Filter("a = ?", [1])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="a filter is a str"):
         Filter({"a": 1})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="the filter holds half a surrogate pair"):
+        Filter('a = "\ud800"')
+    with pytest.raises(InvalidInput, match="value 1 of the filter holds half a surrogate pair"):
+        Filter("a = ? or b = ?", "whole", "\ud800")
 
 
 def test_a_long_filter_is_run() -> None:

@@ -271,6 +271,10 @@ BAD_RECORDS: dict[str, tuple[dict[str, Any], str]] = {
     "metadata that is no dict": ({"texts": ["a"], "metadata": [3]}, "metadata 0 is the int 3"),
     "metadata that is not JSON": ({"texts": ["a"], "metadata": [{"a": {1, 2}}]}, "not JSON"),
     "NaN in metadata": ({"texts": ["a"], "metadata": [{"a": float("nan")}]}, "not JSON"),
+    "65 bits in metadata": (
+        {"texts": ["a"], "metadata": [{"a": [{"b": -(2**63) - 1}]}]},
+        "metadata 0 has a whole number of more than 64 bits",
+    ),
     "a key that is a number": ({"texts": ["a"], "metadata": [{1: 2}]}, "come back changed"),
     "metadata too deep": (
         {
@@ -311,6 +315,14 @@ BAD_CALLS: dict[str, tuple[Any, str]] = {
     "vectors that are not finite": (
         lambda c: c.add_vectors(["a"], np.full((1, 16), np.inf), fingerprint="toy-16"),
         "row 0",
+    ),
+    "vectors of different lengths": (
+        lambda c: c.add_vectors(["a", "b"], [[0.0] * 16, [0.0] * 5], fingerprint="toy-16"),
+        "vectors are not one array",
+    ),
+    "queries of different lengths": (
+        lambda c: c.search_vectors([[0.0] * 16, [0.0] * 5], fingerprint="toy-16"),
+        "vectors are not one array",
     ),
     "a query that is not finite": (
         lambda c: c.search_vectors(np.full((1, 16), np.nan), fingerprint="toy-16"),

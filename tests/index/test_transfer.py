@@ -109,6 +109,17 @@ def test_a_wrong_line_is_named(
     assert len(collection) == 0
 
 
+def test_vectors_of_different_lengths_are_refused(collection: Collection, tmp_path: Path) -> None:
+    entries = [
+        {"id": n, "text": "a", "embedding": [1.0] * length, "fingerprint": "toy-16"}
+        for n, length in enumerate([16, 5])
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, entries)))
+    with pytest.raises(InvalidInput, match="vectors are not one array"):
+        collection.import_file(tmp_path / "in.jsonl")
+    assert len(collection) == 0
+
+
 def test_a_file_that_is_not_there_is_told(collection: Collection, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot read"):
         collection.import_file(tmp_path / "nothing.jsonl")
