@@ -8,11 +8,11 @@ import json
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, quote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,15 @@ import numpy.typing as npt
 from gemel.contracts import Vector, Vectors, checked_pairs, checked_texts
 from gemel.errors import InvalidInput, Overloaded, ServerError
 
-INPUTS_AT_ONCE = 2_048  # in one request: few enough for any server's limits, enough to keep it busy
+# In one request: few enough for a server's limits, enough to keep it busy. How many tokens there are only the
+# server knows; what it refuses as too large is sent again in halves.
+INPUTS_AT_ONCE = 2_048
+CHARACTERS_AT_ONCE = 500_000
+TOO_LARGE = 413
 LONGEST_PAUSE_SECONDS = 10.0
 CLOSED_MEANWHILE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,8 @@ class Client:
     def __init__(
         self, url: str = "http://127.0.0.1:8080", *, key: str | None = None, timeout_seconds: float = 60.0
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidInput(f"url={url!r} was given, and one such as http://127.0.0.1:8080 was expected")
+        self._parts = _split(url)
         self.url = url.rstrip("/")
-        self._parts = parts
         self._headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {key}"} if key else {}
         )
@@ -70,8 +73,8 @@ class Client:
 
     def close(self) -> None:
         """Close the connections that are kept for the next request."""
-        while self._kept:
-            self._kept.pop().close()
+        while (connection := self._kept_connection()) is not None:
+            connection.close()
 
     def __enter__(self) -> Client:
         return self
@@ -120,12 +123,14 @@ class Client:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One vector a text (n, dim): to the last bit what the model gives where it runs."""
         texts = checked_texts(texts)
-        found: list[Vectors] = []
-        for start in range(0, len(texts), INPUTS_AT_ONCE):
-            some = texts[start : start + INPUTS_AT_ONCE]
-            answer = self._ask("POST", "/v1/embeddings", {"input": some, "encoding_format": "base64"})
+
+        def encoded(part: slice) -> Vectors:
+            request = {"input": texts[part], "encoding_format": "base64"}
+            answer = self._ask("POST", "/v1/embeddings", request)
             numbers = b"".join(base64.b64decode(entry["embedding"]) for entry in answer["data"])
-            found.append(np.frombuffer(numbers, "<f4").reshape(len(some), -1).astype(np.float32))
+            return np.frombuffer(numbers, "<f4").reshape(len(texts[part]), -1).astype(np.float32)
+
+        found = list(_in_parts(texts, encoded))
         return np.concatenate(found) if found else np.zeros((0, self.dim), np.float32)
 
     def encode_one(self, text: str) -> Vector:
@@ -168,18 +173,24 @@ class Client:
         ids: Sequence[int | str] | None = None,
         metadata: Sequence[Mapping[str, Any]] | None = None,
     ) -> int:
-        """Store texts in a collection, in parts; how many records it then has."""
-        path, n_records = f"/v1/collections/{quote(collection, safe='')}/add", 0
+        """Store texts in a collection; how many records it then has.
+
+        They go in parts, and the parts before one that is refused stay stored.
+        """
+        path = f"/v1/collections/{quote(collection, safe='')}/add"
         texts = checked_texts(texts)
-        for start in range(0, len(texts), INPUTS_AT_ONCE):
-            part = slice(start, start + INPUTS_AT_ONCE)
-            request = {
-                "texts": texts[part],
-                "ids": None if ids is None else list(ids[part]),
-                "metadata": None if metadata is None else list(metadata[part]),
-            }
-            n_records = self._ask("POST", path, request)["n_records"]
-        return n_records
+        columns = {
+            "texts": texts,
+            "ids": _one_a_text("ids", ids, len(texts)),
+            "metadata": _one_a_text("metadata", metadata, len(texts)),
+        }
+
+        def added(part: slice) -> int:
+            request = {name: None if values is None else values[part] for name, values in columns.items()}
+            return int(self._ask("POST", path, request)["n_records"])
+
+        n_records = list(_in_parts(texts, added))
+        return n_records[-1] if n_records else 0
 
     def remove(self, collection: str, ids: Sequence[int | str]) -> int:
         """Remove the records with these ids; how many of them were there."""
@@ -225,21 +236,27 @@ class Client:
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
         """One request and its answer, on a kept connection if there is one that the server still has open."""
         while True:
-            is_kept = bool(self._kept)
-            connection = self._kept.pop() if is_kept else self._new_connection()
+            kept = self._kept_connection()
+            connection = kept or self._new_connection()
             try:
                 connection.request(method, self._parts.path.rstrip("/") + path, body, self._headers)
                 response = connection.getresponse()
                 content = response.read()
             except (http.client.HTTPException, OSError) as error:
                 connection.close()
-                if is_kept and isinstance(error, CLOSED_MEANWHILE):
+                if kept is not None and isinstance(error, CLOSED_MEANWHILE):
                     continue
                 raise ServerError(
                     f"{self.url} cannot be reached ({error}); is gemel serve running?"
                 ) from None
             self._kept.append(connection)
             return response.status, {name.lower(): value for name, value in response.getheaders()}, content
+
+    def _kept_connection(self) -> http.client.HTTPConnection | None:
+        try:
+            return self._kept.pop()
+        except IndexError:  # asked for, not looked for: between the two another thread could take the last
+            return None
 
     def _new_connection(self) -> http.client.HTTPConnection:
         host, port = self._parts.hostname, self._parts.port
@@ -250,14 +267,72 @@ class Client:
         return http.client.HTTPConnection(host, port, timeout=self._timeout_seconds)
 
 
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        is_address = False
+    if not is_address:
+        raise InvalidInput(f"url={url!r} was given, and one such as http://127.0.0.1:8080 was expected")
+    return parts
+
+
+def _one_a_text(name: str, values: Sequence[Any] | None, n_texts: int) -> list[Any] | None:
+    if values is None:
+        return None
+    listed = list(values)
+    if len(listed) != n_texts:
+        raise InvalidInput(f"{len(listed)} {name} were given for {n_texts} texts; give one for each text")
+    return listed
+
+
+def _in_parts(texts: Sequence[str], ask: Callable[[slice], Given]) -> Iterator[Given]:
+    """The answers for all texts, part by part; a part that is too large for the server goes in halves."""
+    remaining = list(_parts(texts))[::-1]
+    while remaining:
+        part = remaining.pop()
+        try:
+            answer = ask(part)
+        except ServerError as error:
+            if error.status != TOO_LARGE:
+                raise
+            middle = (part.start + part.stop) // 2
+            if middle == part.start:
+                raise ServerError(f"{error} (this was text {part.start})", TOO_LARGE) from None
+            remaining += [slice(middle, part.stop), slice(part.start, middle)]
+        else:
+            yield answer
+
+
+def _parts(texts: Sequence[str]) -> Iterator[slice]:
+    start = n_characters = 0
+    for end, text in enumerate(texts):
+        n_characters += len(text)
+        if end > start and (end - start == INPUTS_AT_ONCE or n_characters > CHARACTERS_AT_ONCE):
+            yield slice(start, end)
+            start, n_characters = end, len(text)
+    if texts:
+        yield slice(start, len(texts))
+
+
 def _body(request: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(request, ensure_ascii=False).encode()
+        return json.dumps(request, ensure_ascii=False, default=_plain).encode()
     except UnicodeEncodeError as error:
         raise InvalidInput(
             f"a text holds a lone surrogate (U+{ord(error.object[error.start]):04X}), which is no Unicode; "
             "repair it where it was decoded"
         ) from None
+
+
+def _plain(value: object) -> object:
+    """NumPy's numbers as JSON's; the rest of what JSON has no word for is refused."""
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return value.item()
+    raise InvalidInput(
+        f"a {type(value).__name__} was given, which JSON cannot hold; give texts, numbers, lists and dicts"
+    )
 
 
 def _message(content: bytes) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,16 @@ KEY = "a-key-for-the-client"
 @pytest.fixture(scope="module")
 def guarded(tiny_bert: Path) -> Iterator[RunningServer]:
     running = RunningServer("--model", str(tiny_bert), GEMEL_API_KEYS=KEY)
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def narrow(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server that takes little at once."""
+    root = tmp_path_factory.mktemp("narrow")
+    limits = ("--max-request-tokens", "2000", "--max-body-bytes", "100000")
+    running = RunningServer("--model", str(tiny_bert), "--collections", str(root), *limits)
     yield running
     assert running.stop() == 0
 
@@ -51,6 +63,78 @@ def test_what_the_server_refuses_is_raised_with_its_words(guarded: RunningServer
         client.encode("a")
     with pytest.raises(InvalidInput, match="lone surrogate"):
         client.encode(["\ud800"])
+
+
+def test_what_is_too_large_for_the_server_goes_in_halves(narrow: RunningServer, tiny_bert: Path) -> None:
+    client, local = Client(narrow.url), load_encoder(tiny_bert, on_truncate="ignore")
+    texts = sentences(300, seed=2, max_words=30)
+    assert client.encode(texts).tobytes() == local.encode(texts).tobytes()
+    client.create("halves")
+    assert client.add("halves", texts, range(300), [{"row": row} for row in range(300)]) == 300
+    (hit,) = client.search("halves", [texts[7]], 1, mode="dense", filter="row = 7")[0]
+    assert (hit.id, hit.text) == (7, texts[7])
+
+
+def test_one_text_that_is_too_large_is_refused_with_its_place(narrow: RunningServer) -> None:
+    texts = ["the man", "runs", "a" * 150_000, "the cat"]
+    with pytest.raises(ServerError, match=r"max_body_bytes=100,000.*\(this was text 2\)") as raised:
+        Client(narrow.url).encode(texts)
+    assert raised.value.status == 413
+
+
+def test_long_texts_are_sent_in_parts_of_so_many_characters(tiny_bert: Path) -> None:
+    running = RunningServer("--model", str(tiny_bert))
+    texts = ["the man runs " * 46] * 2_048  # about 600 characters each
+    assert len(Client(running.url).encode(texts)) == len(texts)
+    assert running.metric("te_request_success") == 3
+    assert running.metric("te_request_failure") == 0
+    assert running.stop() == 0
+
+
+def test_ids_and_metadata_that_do_not_fit_the_texts_are_refused_before_anything_is_stored(
+    narrow: RunningServer,
+) -> None:
+    client, texts = Client(narrow.url), sentences(300, seed=2, max_words=30)
+    client.create("fitting")
+    with pytest.raises(InvalidInput, match="299 ids were given for 300 texts; give one for each text"):
+        client.add("fitting", texts, range(299))
+    with pytest.raises(InvalidInput, match="301 metadata were given for 300 texts"):
+        client.add("fitting", texts, metadata=[{}] * 301)
+    with pytest.raises(InvalidInput, match="Path was given, which JSON cannot hold"):
+        client.add("fitting", texts[:1], metadata=[{"file": Path("a")}])
+    assert narrow.get("/v1/collections/fitting").json()["n_records"] == 0
+
+
+def test_numbers_of_numpy_are_taken_for_ids_and_metadata(narrow: RunningServer) -> None:
+    client = Client(narrow.url)
+    client.create("numbered")
+    metadata = [{"share": np.float32(0.5), "is_even": np.bool_(row % 2 == 0)} for row in range(4)]
+    assert client.add("numbered", sentences(4), np.arange(4), metadata) == 4
+    assert client.remove("numbered", np.arange(3, 5)) == 1
+    (hit,) = client.search("numbered", ["the man"], 9, mode="dense", filter="is_even and share < 1")[0][:1]
+    assert hit.id in (0, 2)
+
+
+class TakenMeanwhile(deque[http.client.HTTPConnection]):
+    """Connections of which another thread takes the last between a look and a grasp."""
+
+    def __bool__(self) -> bool:
+        was_there = len(self) > 0
+        self.clear()
+        return was_there
+
+
+def test_a_connection_that_another_thread_takes_is_not_missed(guarded: RunningServer) -> None:
+    client = Client(guarded.url, key=KEY)
+    client._kept = TakenMeanwhile()
+    assert [client.is_ready() for _ in range(3)] == [True] * 3
+    client.close()
+
+
+@pytest.mark.parametrize("url", ["http://h:abc", "http://h:99999", "http://[", "ftp://h", "h:8080"])
+def test_what_is_no_address_is_refused_in_words(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"was given, and one such as http://127.0.0.1:8080 was expected"):
+        Client(url)
 
 
 def test_a_server_that_is_not_there_is_told() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ from starlette.types import Receive
 
 from gemel.serve.refusals import ClientGone, Refusal
 from gemel.serve.settings import Limits
+
+DIGITS_AS_ZEROS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+LONG_NUMBER = b"0" * 19  # a whole number of fewer digits fits into 64 bits
 
 
 class BodyRoom:
@@ -73,10 +77,18 @@ async def read_body(receive: Receive, limits: Limits, room: BodyRoom) -> bytes:
 def parse(body: bytes) -> Any:
     """The JSON value of a body; NaN, lone surrogates, broken UTF-8 and bottomless nesting are no JSON."""
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
+        return json.loads(body) if _may_be_rounded(body) else value
     except orjson.JSONDecodeError as error:
         problem = f"{error.msg} at character {error.pos}"
-        raise Refusal("invalid", f"the body is no JSON ({problem}); send a JSON object in UTF-8") from None
+    except RecursionError:
+        problem = "it is nested too deeply"
+    raise Refusal("invalid", f"the body is no JSON ({problem}); send a JSON object in UTF-8")
+
+
+def _may_be_rounded(body: bytes) -> bool:
+    """Whether there may be a whole number of more than 64 bits: orjson makes a float of it."""
+    return LONG_NUMBER in body.translate(DIGITS_AS_ZEROS)
 
 
 def _too_large(n_bytes: int, limits: Limits) -> Refusal:

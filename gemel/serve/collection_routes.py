@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from gemel.errors import ModelMismatch
+from gemel.errors import GemelError, ModelMismatch, ServerError
 from gemel.index import CollectionInfo
 from gemel.serve.answers import Answer
 from gemel.serve.calls import Call
 from gemel.serve.inputs import check_count
 from gemel.serve.library import NAME, AnyLibrary, checked_name
-from gemel.serve.refusals import Refusal
+from gemel.serve.refusals import Refusal, refusal_of
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
     AnyOf,
@@ -86,6 +86,7 @@ INFO = Reply(
     Field("fingerprint", Text()),
     Field("is_usable", Flag(), says="Whether the model that is loaded is the one that it was made with."),
     Field("plan", Text()),
+    Field("error", Text(), None, "In a list: why it cannot be opened; then what it holds is left empty."),
 )
 LISTED = Reply("Collections", Field("object", Choice(("list",))), Field("data", ListOf(INFO)))
 HIT = Reply(
@@ -133,8 +134,8 @@ async def list_collections(call: Call, request: dict[str, Any]) -> Answer:
     library = the_library(call)
 
     def listed() -> dict[str, Any]:
-        found = [_described(call, name, library.collection(name).info()) for name in library.names()]
-        return {"object": "list", "data": found}
+        found = (_listed(call, library, name) for name in library.names())
+        return {"object": "list", "data": [each for each in found if each is not None]}
 
     return await answered(call, listed)
 
@@ -223,6 +224,24 @@ async def _searched(call: Call, request: dict[str, Any], name: str) -> Answer:
         return {**told, "reranker": reader_name}
 
     return await answered(call, found)
+
+
+def _listed(call: Call, library: AnyLibrary, name: str) -> dict[str, Any] | None:
+    """What a collection is and holds, or why that cannot be told: one that is damaged hides no other."""
+    try:
+        return _described(call, name, library.collection(name).info())
+    except (Refusal, FileNotFoundError):  # it is gone since the names were read
+        return None
+    except ServerError:  # then none can be told of, and each would be waited for
+        raise
+    except GemelError as error:
+        return _unopened(name, library.without_root(refusal_of(error).message))
+
+
+def _unopened(name: str, why: str) -> dict[str, Any]:
+    nothing = {"n_records": 0, "n_removed": 0, "n_bytes": 0, "dim": 0, "measure": "", "text_search": []}
+    unknown = {"model": "", "fingerprint": "", "is_usable": False, "plan": ""}
+    return {"object": "collection", "name": name, **nothing, **unknown, "error": why}
 
 
 def _described(call: Call, name: str, found: CollectionInfo) -> dict[str, Any]:

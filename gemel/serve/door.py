@@ -18,6 +18,7 @@ from gemel.serve.refusals import REASONS, ClientGone, Refusal, refusal_of
 from gemel.serve.routing import Route
 
 TIMEOUT_HEADER = "x-timeout-seconds"
+TOLD_TO_THE_LOG = ("internal", "busy", "storage")  # what is wrong here, and not with the request
 
 
 class Door:
@@ -46,9 +47,12 @@ class Door:
             return
         except (Refusal, GemelError) as error:
             failure = refusal_of(error, serving.retry_after_seconds)
+            if failure.reason in TOLD_TO_THE_LOG:
+                cause = error.__cause__ if isinstance(error, Refusal) else None
+                self._log(entry, cause or error)
             answer = self._refused(failure)
         except Exception as error:
-            log("failure", level=logging.ERROR, failure=error, id=entry.get("id"), route=self._route.path)
+            self._log(entry, error)
             failure = refusal_of(error)
             answer = self._refused(failure)
         finally:
@@ -79,6 +83,13 @@ class Door:
         dialect = self._route.dialect
         body = json_bytes(refusal.body(dialect))
         return Answer(body, refusal.status(dialect), headers=refusal.headers)
+
+    def _log(self, entry: dict[str, Any], error: BaseException) -> None:
+        """A failure that the operator must see; of gemel's own errors what they say too."""
+        # Only the first line: in those that follow a store may quote the row, and so a text.
+        told = {"message": str(error).partition("\n")[0]} if isinstance(error, GemelError) else {}
+        place = {"id": entry.get("id"), "route": self._route.path}
+        log("failure", level=logging.ERROR, failure=error, **place, **told)
 
     def _tell(self, entry: dict[str, Any], call: Call) -> None:
         """What the log says of the request: numbers, never texts."""

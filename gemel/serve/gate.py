@@ -78,7 +78,7 @@ class Gate:
             )
         if origin is None or origin in self._origins or "*" in self._origins:
             return
-        if urlsplit(origin).netloc.lower() != host.lower():
+        if _host_of(origin) != host.lower():
             raise Refusal(
                 "forbidden",
                 f"pages of {origin[:100]!r} may not use this server; start it with --cors-origin ORIGIN",
@@ -105,6 +105,13 @@ class Gate:
             if name.encode() not in present
         ]
         message["headers"] = raw
+
+
+def _host_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:  # a bracket that is not closed, which no browser sends
+        return None
 
 
 def host_name(host: str) -> str:

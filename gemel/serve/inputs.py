@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
+from gemel.pair_scorer import PairScorer
 from gemel.serve.batcher import Runner
 from gemel.serve.calls import Call
 from gemel.serve.refusals import Refusal
@@ -43,15 +45,14 @@ def check_count(call: Call, n_inputs: int, where: str) -> None:
     call.n_inputs += n_inputs
 
 
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """How the texts of a request are to be read."""
 
-    def __init__(
-        self, *, prompt: str | None = None, cuts: bool = True, keeps_the_end: bool | None = None
-    ) -> None:
-        self.prompt = prompt
-        self.cuts = cuts
-        self.keeps_the_end = keeps_the_end
+    cuts: bool
+    prompt: str | None = None
+    keeps_the_end: bool | None = None
+    name_of: Callable[[int], str] = "input {}".format  # what the client calls the text in a row
 
     def pieces(self, encoder: FolderEncoder, inputs: Sequence[str | TokenIds]) -> Pieces:
         """The inputs as token sequences."""
@@ -64,19 +65,31 @@ class Reading:
         else:
             pieces = tokenizer.pieces_of_ids([_checked_ids(ids, tokenizer.n_vocabulary) for ids in inputs])
         if pieces.cut and not self.cuts:
-            raise Refusal(
-                "too_large",
-                f"input {pieces.cut[0]} has more than the {tokenizer.max_tokens} tokens that are read "
-                "(max_input_length); shorten it, or send truncate=true",
-            )
+            raise _too_long(self.name_of(pieces.cut[0]), tokenizer.max_tokens)
         return pieces
+
+    def pair_pieces(
+        self, reranker: PairScorer, pairs: Sequence[tuple[str, str]]
+    ) -> tuple[list[Ids], list[Ids], int]:
+        """Token ids and token types of text pairs, and how many were cut."""
+        ids, types, n_cut = reranker.tokenise(pairs)
+        if n_cut and (self.keeps_the_end or not self.cuts):
+            row = next(row for row, pair in enumerate(pairs) if reranker.tokenise([pair])[2])
+            name, max_tokens = f"pair {row}", reranker.tokenizer.max_tokens
+            raise _not_on_this_side(name, max_tokens) if self.cuts else _too_long(name, max_tokens)
+        return ids, types, n_cut
+
+
+def default_reading(call: Call) -> Reading:
+    """How texts are read where a request does not say."""
+    return Reading(cuts=call.serving.settings.auto_truncate)
 
 
 async def embed(
     call: Call, inputs: Inputs, reading: Reading | None = None, encoder: TextEncoder | None = None
 ) -> Vectors:
     """One vector an input (n, dim), the same as `encode` gives."""
-    reading = reading or Reading()
+    reading = reading or default_reading(call)
     encoder = encoder or call.models.encoder_with(reading.prompt)
     check_count(call, len(inputs.values), "input")
     call.serving.metrics.embed_count.add(len(inputs.values))
@@ -88,7 +101,7 @@ async def embed(
         texts = _only_texts(call, inputs.values)
         runner = call.models.runner(TextRunner, encoder)
         costs = [1 + len(text) // 4 for text in texts]
-        _check_tokens(call, sum(costs))
+        check_tokens(call, sum(costs))
         vectors = await call.compute(runner, texts, costs)
     call.serving.metrics.embed_success.add(len(inputs.values))
     return vectors
@@ -106,17 +119,18 @@ async def embed_tokens(call: Call, inputs: Inputs, reading: Reading) -> list[Vec
     return vectors
 
 
-async def score(call: Call, pairs: Sequence[tuple[str, str]], model: str | None = None) -> Any:
+async def score(call: Call, pairs: Sequence[tuple[str, str]], reading: Reading | None = None) -> Any:
     """The scores (n, labels) of text pairs, the same as the re-ranker's `score` gives."""
-    reranker = call.models.the_reranker(model)
+    reading = reading or default_reading(call)
+    reranker = call.models.the_reranker()
     check_count(call, len(pairs), "texts")
     call.serving.metrics.predict_count.add(len(pairs))
     began = time.monotonic()
     n_characters = sum(len(first) + len(second) for first, second in pairs)
-    ids, types, n_cut = await apart(n_characters, lambda: reranker.tokenise(pairs))
+    ids, types, n_cut = await apart(n_characters, lambda: reading.pair_pieces(reranker, pairs))
     call.tokenise_seconds += time.monotonic() - began
     costs = [len(sequence) for sequence in ids]
-    _check_tokens(call, sum(costs))
+    check_tokens(call, sum(costs))
     _note_cut(call, n_cut)
     runner = call.models.runner(PairRunner, reranker)
     scores = await call.compute(runner, list(zip(ids, types, strict=True)), costs)
@@ -131,12 +145,13 @@ async def tokenise(
     began = time.monotonic()
     pieces = await apart(sum(map(len, inputs)), lambda: reading.pieces(encoder, inputs))
     call.tokenise_seconds += time.monotonic() - began
-    _check_tokens(call, len(pieces.flat))
+    check_tokens(call, len(pieces.flat))
     _note_cut(call, pieces.n_truncated)
     return pieces.ids
 
 
-def _check_tokens(call: Call, n_tokens: int) -> None:
+def check_tokens(call: Call, n_tokens: int) -> None:
+    """Refuse more tokens than a request may hold."""
     call.n_tokens += n_tokens
     limit = call.serving.limits.max_request_tokens
     if call.n_tokens > limit:
@@ -145,6 +160,23 @@ def _check_tokens(call: Call, n_tokens: int) -> None:
             f"the inputs have {call.n_tokens:,} tokens, over the limit max_request_tokens={limit:,}; send "
             "them in several requests",
         )
+
+
+def _too_long(name: str, max_tokens: int) -> Refusal:
+    return Refusal(
+        "too_large",
+        f"{name} has more than the {max_tokens} tokens that are read (max_input_length); shorten it, send "
+        "truncate=true where the route has it, or start the server without --refuse-long",
+    )
+
+
+def _not_on_this_side(name: str, max_tokens: int) -> Refusal:
+    return Refusal(
+        "invalid",
+        f"{name} has more than the {max_tokens} tokens that are read, and where a pair is cut is the model's "
+        "choice; shorten it, or leave truncation_direction out",
+        parameter="truncation_direction",
+    )
 
 
 def _note_cut(call: Call, n_cut: int) -> None:

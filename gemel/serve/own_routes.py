@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from gemel.errors import InvalidInput
-from gemel.serve.answers import Answer, float_list, json_bytes, plain, rows, usage_of
+from gemel.serve.answers import INLINE_NUMBERS, Answer, float_list, json_bytes, plain, rows, usage_of
 from gemel.serve.calls import Call
 from gemel.serve.inputs import embed
 from gemel.serve.openai_routes import USAGE
 from gemel.serve.refusals import Refusal
-from gemel.serve.rerank_routes import class_shares
+from gemel.serve.rerank_routes import Scores, class_shares
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
     AnyOf,
@@ -80,10 +82,11 @@ async def similarity(call: Call, request: dict[str, Any]) -> Answer:
     vectors = await embed(call, Inputs([*a, *b], False))
     left, right = vectors[: len(a)], vectors[len(a) :] if b else vectors
     tail = {"measure": request["measure"], "model": call.models.name, "usage": usage_of(call.n_tokens)}
+    measure = request["measure"]
     if not request["matrix"]:
-        scores = pairwise(left, right, request["measure"])
+        scores = await _compared(call, left.size, lambda: pairwise(left, right, measure))
         return plain({"object": "similarity", "scores": scores, **tail})
-    matrix = MEASURES[request["measure"]](left, right)
+    matrix = await _compared(call, left.size * len(right), lambda: MEASURES[measure](left, right))
     return await rows(b'{"object":"similarity","scores":[', matrix, float_list, b"]," + json_bytes(tail)[1:])
 
 
@@ -101,6 +104,13 @@ async def classify(call: Call, request: dict[str, Any]) -> Answer:
     ]
     answer = {"object": "classify", "data": data, "model": call.models.classifier_name}
     return plain({**answer, "usage": usage_of(call.n_tokens)})
+
+
+async def _compared(call: Call, n_numbers: int, compare: Callable[[], Scores]) -> Scores:
+    """The scores of vectors; of many on a thread, so that other requests are answered meanwhile."""
+    if n_numbers <= INLINE_NUMBERS:
+        return compare()
+    return await asyncio.get_running_loop().run_in_executor(call.serving.workers, compare)
 
 
 def _texts(given: str | list[str] | None) -> list[str]:

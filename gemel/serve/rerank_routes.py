@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from gemel.pair_scorer import PairScorer
 from gemel.serve.answers import Answer, plain, usage_of
 from gemel.serve.calls import Call
-from gemel.serve.inputs import embed, score
+from gemel.serve.inputs import Reading, default_reading, embed, score
 from gemel.serve.models import HOW_TO_RERANK
 from gemel.serve.openai_routes import USAGE
 from gemel.serve.refusals import Refusal
@@ -29,7 +30,7 @@ from gemel.serve.schemas import (
     Text,
     Whole,
 )
-from gemel.serve.tei_routes import DIRECTION, TRUNCATE
+from gemel.serve.tei_routes import DIRECTION, TRUNCATE, reading_of
 from gemel.text_encoder import TextEncoder
 
 Scores = npt.NDArray[np.float32]
@@ -67,6 +68,10 @@ RERANK_ANSWER = Reply(
     Field("usage", USAGE),
     Field("meta", Free()),
 )
+PAIR_DIRECTION = replace(
+    DIRECTION,
+    says="Where to cut what is too long; a re-ranker's pairs are refused rather than cut at the left.",
+)
 TEI_RERANK_REQUEST = Record(
     "TeiRerankRequest",
     Field("query", Text()),
@@ -74,7 +79,7 @@ TEI_RERANK_REQUEST = Record(
     Field("raw_scores", Flag(), False),
     Field("return_text", Flag(), False),
     TRUNCATE,
-    DIRECTION,
+    PAIR_DIRECTION,
 )
 TEI_RERANK_ANSWER = ListOf(
     Reply("TeiRanked", Field("index", Whole()), Field("score", Number()), Field("text", Text(), None))
@@ -89,7 +94,7 @@ PREDICT_REQUEST = Record(
     ),
     Field("raw_scores", Flag(), False),
     TRUNCATE,
-    DIRECTION,
+    PAIR_DIRECTION,
 )
 PREDICTION = ListOf(Reply("Prediction", Field("score", Number()), Field("label", Text())))
 
@@ -98,7 +103,8 @@ async def rerank(call: Call, request: dict[str, Any]) -> Answer:
     """The documents in the order of their relevance, in Cohere's and Jina's shape."""
     reranker = call.models.the_reranker(request["model"])
     texts = [document if isinstance(document, str) else document["text"] for document in request["documents"]]
-    scores = await _relevance(call, reranker, request["query"], texts, request["raw_scores"])
+    pairs = [(request["query"], text) for text in texts]
+    scores = await _relevance(call, reranker, pairs, default_reading(call), request["raw_scores"])
     order = np.argsort(-scores, kind="stable")[: request["top_n"]].tolist()
     results = [
         {"index": row, "relevance_score": float(scores[row])}
@@ -119,7 +125,8 @@ async def rerank(call: Call, request: dict[str, Any]) -> Answer:
 async def tei_rerank(call: Call, request: dict[str, Any]) -> Answer:
     """The texts in the order of their scores, in the shape of text-embeddings-inference."""
     reranker, texts = call.models.the_reranker(), request["texts"]
-    scores = await _relevance(call, reranker, request["query"], texts, request["raw_scores"])
+    pairs = [(request["query"], text) for text in texts]
+    scores = await _relevance(call, reranker, pairs, reading_of(call, request), request["raw_scores"])
     order = np.argsort(-scores, kind="stable").tolist()
     return plain(
         [
@@ -133,13 +140,14 @@ async def tei_rerank(call: Call, request: dict[str, Any]) -> Answer:
 async def predict(call: Call, request: dict[str, Any]) -> Answer:
     """The scores of each label for pairs of texts."""
     pairs, is_single = _pairs(request["inputs"])
+    reading = reading_of(call, request)
     if call.models.classifier is not None:
         labels = call.models.classifier.labels
-        shares = await class_shares(call, pairs)
+        shares = await class_shares(call, pairs, reading)
         scores = np.log(np.maximum(shares, np.finfo(np.float32).tiny)) if request["raw_scores"] else shares
     elif call.models.reranker is not None:
         labels = call.models.reranker.labels
-        scores = scaled(call.models.reranker, await score(call, pairs), request["raw_scores"])
+        scores = scaled(call.models.reranker, await score(call, pairs, reading), request["raw_scores"])
     else:
         raise Refusal("not_loaded", HOW_TO_RERANK)
     predictions = [
@@ -157,12 +165,14 @@ def _score_of(prediction: dict[str, Any]) -> float:
     return float(prediction["score"])
 
 
-async def class_shares(call: Call, pairs: list[tuple[str, str]]) -> Scores:
+async def class_shares(call: Call, pairs: list[tuple[str, str]], reading: Reading | None = None) -> Scores:
     """How likely each label is for each pair (n, labels), the same as `PairClassifier.probabilities`."""
     classifier = call.models.the_classifier()
     encoder = classifier.encoder
     assert isinstance(encoder, TextEncoder)
-    vectors = await embed(call, Inputs([text for pair in pairs for text in pair], False), encoder=encoder)
+    reading = replace(reading or default_reading(call), name_of=lambda row: f"pair {row // 2}")
+    inputs = Inputs([text for pair in pairs for text in pair], False)
+    vectors = await embed(call, inputs, reading, encoder)
     return classifier.probabilities_of(vectors[::2], vectors[1::2])
 
 
@@ -179,14 +189,16 @@ def scaled(reranker: PairScorer, scores: Scores, is_raw: bool) -> Scores:
     return (1 / (1 + np.exp(-exact))).astype(np.float32)
 
 
-async def _relevance(call: Call, reranker: PairScorer, query: str, texts: list[str], is_raw: bool) -> Scores:
+async def _relevance(
+    call: Call, reranker: PairScorer, pairs: list[tuple[str, str]], reading: Reading, is_raw: bool
+) -> Scores:
     if len(reranker.labels) != 1:
         raise Refusal(
             "not_loaded",
             f"{call.models.reranker_name} gives {', '.join(reranker.labels)}, and ranking needs one score; "
             "use /predict, or start the server with another --reranker",
         )
-    scores: Scores = scaled(reranker, await score(call, [(query, text) for text in texts]), is_raw)[:, 0]
+    scores: Scores = scaled(reranker, await score(call, pairs, reading), is_raw)[:, 0]
     return scores
 
 

@@ -169,11 +169,15 @@ class AnyOf(Kind):
         return {"anyOf": [kind.schema() for kind in self.kinds]}
 
     def read(self, value: Any, where: str) -> Any:
+        reasons: dict[str, Refusal] = {}
         for kind in self.kinds:
             try:
                 return kind.read(value, where)
-            except Refusal:
-                continue
+            except Refusal as refusal:
+                if refusal.message != kind.refuse(value, where).message:
+                    reasons[refusal.message] = refusal
+        if len(reasons) == 1:  # one of the kinds was meant, and what is wrong is inside the value
+            raise reasons.popitem()[1]
         raise self.refuse(value, where)
 
 

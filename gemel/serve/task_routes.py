@@ -223,9 +223,9 @@ def _source(call: Call, request: dict[str, Any]) -> Callable[[], Corpus]:
                 f"the collection {name!r} has {n_records:,} records, and {MOST_ROWS:,} are compared at once "
                 "over HTTP; export it, and use the command",
             )
-        ids, vectors = collection.vectors()
-        texts = {record.id: record.text for record in collection.records()}
-        return Corpus([texts[id_] for id_ in ids], ids, vectors, name, collection.settings.fingerprint)
+        records, vectors = collection.records_with_vectors()
+        texts, ids = [record.text for record in records], [record.id for record in records]
+        return Corpus(texts, ids, vectors, name, collection.settings.fingerprint)
 
     return stored
 

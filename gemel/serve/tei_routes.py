@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gemel.serve.answers import Answer, float_list, plain, rows
+from gemel.serve.answers import Answer, float_list, json_bytes, plain, rows
 from gemel.serve.calls import Call
-from gemel.serve.inputs import Reading, apart, check_count, embed, embed_tokens
+from gemel.serve.inputs import Reading, apart, check_count, check_tokens, embed, embed_tokens
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import (
@@ -109,14 +109,16 @@ async def tokenize(call: Call, request: dict[str, Any]) -> Answer:
     texts = _as_list(request["inputs"])
     check_count(call, len(texts), "inputs")
 
-    def explained() -> list[list[Token]]:
-        return [
-            encoder.tokenizer.explain(prompt + text, add_special_tokens=request["add_special_tokens"])
-            for text in texts
-        ]
+    def explained(text: str) -> bytes:
+        tokens = encoder.tokenizer.explain(prompt + text, add_special_tokens=request["add_special_tokens"])
+        return json_bytes([_described(token) for token in tokens])
 
-    tokens = await apart(sum(map(len, texts)), explained)
-    return plain([[_described(token) for token in of_text] for of_text in tokens])
+    def written() -> bytes:
+        for text in texts:  # counted first: a token takes many times the memory of its characters
+            check_tokens(call, int(encoder.tokenizer.count([text], prompt)[0]))
+        return b"[" + b",".join(map(explained, texts)) + b"]"
+
+    return Answer(await apart(sum(map(len, texts)), written))
 
 
 async def decode(call: Call, request: dict[str, Any]) -> Answer:
@@ -131,12 +133,14 @@ async def decode(call: Call, request: dict[str, Any]) -> Answer:
         raise Refusal(
             "invalid", f"token {largest} was given, and this model's vocabulary has {n_vocabulary:,}"
         )
-    return plain(
-        [
+
+    def decoded() -> list[str]:
+        return [
             encoder.tokenizer.decode(ids, skip_special_tokens=request["skip_special_tokens"])
             for ids in sequences
         ]
-    )
+
+    return plain(await apart(sum(map(len, sequences)), decoded))
 
 
 def reading_of(call: Call, request: dict[str, Any]) -> Reading:

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Vectors
 from gemel.errors import GemelError
 from gemel.serve.answers import Answer, json_bytes
 from gemel.serve.calls import Call
-from gemel.serve.inputs import embed, score
+from gemel.serve.inputs import Reading, default_reading, embed, score
 from gemel.serve.refusals import Refusal, refusal_of
 from gemel.serve.schemas import Inputs
 from gemel.text_encoder import TextEncoder
@@ -40,7 +41,9 @@ class QueuedEncoder:
         """One vector a text (n, dim)."""
         if not texts:
             return np.zeros((0, self.dim), np.float32)
-        made = embed(self._call, Inputs(list(texts), False), encoder=self._encoder)
+        # Texts that are known already, or stand twice, are not among these: rows would mislead.
+        reading = replace(default_reading(self._call), name_of=lambda _: "a text")
+        made = embed(self._call, Inputs(list(texts), False), reading, self._encoder)
         return _waited_for(self._call, made, self._loop)
 
 
@@ -54,7 +57,9 @@ class QueuedReranker:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
         """One score a pair (n,), or one a label (n, labels)."""
-        scores: npt.NDArray[np.float32] = _waited_for(self._call, score(self._call, pairs), self._loop)
+        # Always cut: no client can shorten a document that is stored.
+        made = score(self._call, pairs, Reading(cuts=True))
+        scores: npt.NDArray[np.float32] = _waited_for(self._call, made, self._loop)
         return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from serve.made import TinyModels
@@ -13,8 +20,8 @@ from serving_process import RunningServer
 from stand_ins import sentences
 
 from gemel import Client, ServerError
-from gemel.index import Collection
-from gemel.index.database import Database
+from gemel.index import Collection, Record
+from gemel.index.database import FILE_NAME, Database
 from gemel.serve.demo import add_demo
 from gemel.serve.library import Library
 from gemel.serve.refusals import Refusal
@@ -64,6 +71,18 @@ def stored(keeper: RunningServer, tiny_models: TinyModels, root: Path) -> Iterat
         read_only=True,
     ) as collection:
         yield collection
+
+
+def failure_of(running: RunningServer, answer: httpx.Response) -> dict[str, Any]:
+    """What the log says of a request that failed; its line comes before the answer."""
+    id_ = answer.headers["x-request-id"]
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        for entry in running.log:
+            if (entry["event"], entry.get("id")) == ("failure", id_):
+                return entry
+        time.sleep(0.02)
+    raise AssertionError(f"no failure of {id_} in the log: {running.log[-5:]}")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +203,19 @@ def test_a_link_out_of_the_root_is_no_collection(root: Path, keeper: RunningServ
         ("/v1/cluster", {"collection": "stored", "n_clusters": 9}, 400, "n_clusters"),
         ("/v1/search", {"collection": "stored", "queries": "a", "filter": "even ="}, 400, "filter"),
         ("/v1/search", {"collection": "stored", "queries": "a", "k": 1001}, 400, "1 to 1000"),
+        ("/v1/search", {"collection": "stored", "queries": []}, 400, "queries has 0 entries, and at least 1"),
+        (
+            "/v1/search",
+            {"collection": "stored", "queries": ["a", 1]},
+            400,
+            "queries[1] is the number 1",
+        ),
+        (
+            "/v1/search",
+            {"collection": "stored", "queries": 1},
+            400,
+            "a query or a list of queries",
+        ),
         ("/v1/collections/stored/add", {"texts": ["a"], "ids": [1, 2]}, 400, "ids"),
         ("/v1/collections/stored/add", {"texts": ["a"], "metadata": [3]}, 400, "metadata"),
     ],
@@ -210,6 +242,53 @@ def test_a_collection_of_another_model_is_refused_and_shown_as_such(
     assert keeper.get("/v1/collections/foreign").json()["is_usable"] is False
 
 
+def test_a_damaged_collection_hides_no_other(keeper: RunningServer, root: Path) -> None:
+    broken = root / "broken"
+    broken.mkdir()
+    (broken / FILE_NAME).write_bytes(b"nothing of a table" * 1000)
+    try:
+        listed = keeper.get("/v1/collections")
+        assert listed.status_code == 200
+        found = {each["name"]: each for each in listed.json()["data"]}
+        assert (found["stored"]["n_records"], found["stored"]["is_usable"]) == (len(TEXTS), True)
+        assert "error" not in found["stored"]
+        assert found["broken"]["is_usable"] is False
+        assert "records.sqlite is damaged" in found["broken"]["error"]
+        assert found["broken"].keys() - {"error"} == found["stored"].keys()
+        assert str(root) not in listed.text
+        assert keeper.get("/v1/collections/broken").status_code == 507
+    finally:
+        shutil.rmtree(broken)
+
+
+def test_what_is_compared_is_of_one_moment(
+    keeper: RunningServer, root: Path, tiny_models: TinyModels
+) -> None:
+    keeper.post("/v1/collections", {"name": "restless"})
+    encoder = tiny_models.encoder()
+    rows = np.random.default_rng(0).standard_normal((3_000, encoder.dim))
+    has_ended = threading.Event()
+
+    def change(collection: Collection) -> None:
+        while not has_ended.is_set():
+            collection.remove(range(50))
+            collection.add_vectors(records[:50], rows[:50], fingerprint=encoder.fingerprint)
+
+    records = [Record(row, f"text {row}") for row in range(len(rows))]
+    with Collection.open(root / "restless") as collection:
+        collection.add_vectors(records, rows, fingerprint=encoder.fingerprint)
+        changing = threading.Thread(target=change, args=(collection,))
+        changing.start()
+        try:
+            request = {"collection": "restless", "n_pairs": 1}
+            answers = [keeper.post("/v1/mine", request) for _ in range(25)]
+        finally:
+            has_ended.set()
+            changing.join()
+    assert [answer.status_code for answer in answers] == [200] * 25
+    assert {answer.json()["n_rows"] for answer in answers} <= {len(rows), len(rows) - 50}
+
+
 def test_a_collection_that_another_process_changes_is_busy(keeper: RunningServer, root: Path) -> None:
     keeper.post("/v1/collections", {"name": "locked"})
     database = Database(root / "locked", read_only=False, timeout_seconds=1)
@@ -220,7 +299,23 @@ def test_a_collection_that_another_process_changes_is_busy(keeper: RunningServer
         database.close()
     assert refused.status_code == 503, refused.text
     assert refused.headers["retry-after"] == "1"
+    told = failure_of(keeper, refused)
+    assert (told["error"], told["route"]) == ("Busy", "/v1/collections/{name}/add")
+    assert "try again" in told["message"]
     assert keeper.post("/v1/collections/locked/add", {"texts": ["a"]}).json()["n_new"] == 1
+
+
+def test_a_whole_number_of_more_than_64_bits_is_refused_and_not_rounded(keeper: RunningServer) -> None:
+    keeper.post("/v1/collections", {"name": "exact"})
+    path = "/v1/collections/exact/add"
+    for number in (10**29 + 1, -(1 << 63) - 1):
+        refused = keeper.post(path, {"texts": ["a"], "metadata": [{"deep": [{"n": number}]}]})
+        assert refused.status_code == 400, refused.text
+        assert "more than 64 bits" in refused.json()["error"]["message"]
+    kept = {"least": -(1 << 63), "most": (1 << 63) - 1, "mole": 6.02214076e23, "digits": "1" * 30}
+    assert keeper.post(path, {"texts": ["a " + "7" * 40], "metadata": [kept]}).json()["n_new"] == 1
+    (hit,) = keeper.post("/v1/collections/exact/search", {"queries": "a"}).json()["data"][0]
+    assert hit["metadata"] == kept
 
 
 def test_an_answer_that_takes_too_long_is_given_up(keeper: RunningServer) -> None:
@@ -281,6 +376,20 @@ def test_the_client_keeps_and_searches_as_the_server_does(keeper: RunningServer,
         assert found[0].metadata == {"n": found[0].id}
         with pytest.raises(ServerError, match="no collection 'absent'"):
             client.search("absent", ["a"])
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_commands_of_the_guide_to_serving_run(keeper: RunningServer) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```bash\n(.*?)```", guide, re.DOTALL)
+    answers = []
+    for command in re.split(r"\n(?=curl)", code.replace("localhost:8080", f"localhost:{keeper.port}")):
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+        answers.append(json.loads(done.stdout))
+    embeddings, created, added, found = answers
+    assert len(embeddings["data"]) == added["n_records"] == 2
+    assert created["name"] == found["collection"] == "notes"
+    assert [[hit["id"] for hit in hits] for hits in found["data"]] == [[1]]
 
 
 def test_many_at_once_neither_wait_for_each_other_nor_fail(keeper: RunningServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -10,13 +11,28 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from encoders.made import write_static_embedding
+from safetensors.numpy import load_file, save_file
 from serve.made import TinyModels, save_tiny_encoder
 from serving_process import RunningServer
 from stand_ins import sentences
+from starlette.types import Message
+
+from gemel.errors import InvalidModel, ServerError, WriteFailed
+from gemel.serve.answers import Answer
+from gemel.serve.calls import Call, Serving
+from gemel.serve.door import Door
+from gemel.serve.keys import Keys
+from gemel.serve.logs import JsonLines
+from gemel.serve.models import Shelf, load_models
+from gemel.serve.routing import Route
+from gemel.serve.schemas import Free
+from gemel.serve.settings import ModelChoice, ServeSettings
 
 JSON = {"Content-Type": "application/json"}
 MANY = sentences(3_000, seed=6, max_words=30)
@@ -39,6 +55,15 @@ def impatient_server(tiny_models: TinyModels) -> Iterator[RunningServer]:
     running = RunningServer("--model", str(tiny_models.encoder_folder), "--body-timeout-seconds", "1.5")
     yield running
     assert running.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def serving(tiny_bert: Path) -> Iterator[Serving]:
+    """What requests share, without a server around it."""
+    choice = ModelChoice(encoder=str(tiny_bert), threads=1)
+    made = Serving(ServeSettings(models=choice), Shelf(load_models(choice), choice), Keys())
+    yield made
+    made.close()
 
 
 def raw_exchange(
@@ -103,6 +128,12 @@ def test_a_broken_body_is_told_what_is_wrong(server: RunningServer, body: bytes,
     refused = httpx.post(server.url + "/embed", content=body, headers=JSON, timeout=30)
     assert refused.status_code in (400, 422)
     assert says in refused.json()["error"]
+
+
+def test_a_long_number_beside_deep_nesting_is_refused_and_no_failure(server: RunningServer) -> None:
+    body = b'{"inputs": 1234567890123456789012, "deep": ' + b"[" * 1_000 + b"]" * 1_000 + b"}"
+    refused = httpx.post(server.url + "/embed", content=body, headers=JSON, timeout=30)
+    assert refused.status_code == 422
 
 
 def test_200_megabytes_are_refused_without_being_kept(own_server: RunningServer) -> None:
@@ -214,6 +245,77 @@ def test_a_deadline_that_passes_is_told(own_server: RunningServer) -> None:
     assert late.status_code == 504
     refused = own_server.post("/embed", {"inputs": "a"}, headers={"X-Timeout-Seconds": "soon"})
     assert refused.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "status", "told"),
+    [
+        (InvalidModel, "the folder is damaged", 500, "the folder is damaged"),
+        (ServerError, "me@host has failed\nDETAIL: the row (Zanzibar)", 503, "me@host has failed"),
+        (WriteFailed, "the disk is full", 507, "the disk is full"),
+        (ZeroDivisionError, "Zanzibar", 500, None),
+    ],
+)
+def test_what_fails_here_is_in_the_log_under_the_request_id(
+    serving: Serving,
+    caplog: pytest.LogCaptureFixture,
+    error: type[Exception],
+    says: str,
+    status: int,
+    told: str | None,
+) -> None:
+    async def fail(call: Call, request: dict[str, Any]) -> Answer:
+        raise error(says)
+
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(part: Message) -> None:
+        answered.append(part)
+
+    scope = {"type": "http", "headers": [], "gemel": {"id": "told"}}
+    with caplog.at_level("INFO", logger="gemel.serve"):
+        asyncio.run(Door(Route("GET", "/fails", fail, "Fails.", Free()), serving)(scope, receive, send))
+    (line,) = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    assert (answered[0]["status"], line["event"], line["id"]) == (status, "failure", "told")
+    assert (line["error"], line.get("message")) == (error.__name__, told)
+    assert "Zanzibar" not in str(line)
+
+
+def longest_wait_for_health(server: RunningServer, path: str, body: object) -> tuple[float, float]:
+    """How long the longest of many questions for /health took during a request, and the request itself."""
+    waits: list[float] = []
+    with httpx.Client(base_url=server.url) as client, ThreadPoolExecutor(1) as pool:
+        client.get("/health")
+        began = time.monotonic()
+        asked = pool.submit(server.post, path, body)
+        while not asked.done():
+            waits.append(client.get("/health", timeout=60).elapsed.total_seconds())
+        assert asked.result().status_code == 200, asked.result().text
+        return max(waits), time.monotonic() - began
+
+
+def test_a_large_matrix_keeps_nobody_waiting(tmp_path: Path) -> None:
+    folder = write_static_embedding(tmp_path / "wide")
+    file = folder / "0_StaticEmbedding" / "model.safetensors"
+    narrow = load_file(file)["embedding.weight"]
+    save_file({"embedding.weight": np.tile(narrow, (1, 2_048 // narrow.shape[1]))}, file)
+    running = RunningServer("--model", str(folder), threads=None)
+    request = {"a": ["the man", "dog plays"] * 500, "matrix": True, "measure": "manhattan"}
+    longest, whole = longest_wait_for_health(running, "/v1/similarity", request)
+    assert running.stop() == 0
+    assert longest < whole / 2
+
+
+def test_the_tokens_of_long_texts_keep_nobody_waiting_and_have_a_limit(server: RunningServer) -> None:
+    request = {"inputs": ["the cat " * 1_000] * 140}
+    tries = (longest_wait_for_health(server, "/tokenize", request) for _ in range(3))
+    assert any(longest < whole / 20 for longest, whole in tries)
+    refused = server.post("/tokenize", {"inputs": "the cat " * 160_000})
+    assert refused.status_code == 413
+    assert "max_request_tokens=300,000" in refused.json()["error"]
 
 
 def test_sigterm_under_load_loses_no_accepted_request(

@@ -105,7 +105,7 @@ def test_every_name_of_this_machine_is_heard(server: RunningServer, host: str) -
     assert server.get("/health", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1"])
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1", "http://["])
 def test_a_page_of_another_origin_is_refused(server: RunningServer, origin: str) -> None:
     refused = server.post("/embed", {"inputs": "a"}, headers={"Origin": origin})
     assert refused.status_code == 403
