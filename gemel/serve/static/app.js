@@ -28,7 +28,7 @@ export async function loadCollections(chosen) {
       element(
         "option",
         { value: each.name, selected: each === state.collection, disabled: !each.is_usable },
-        `${each.name} (${each.is_usable ? format.format(each.n_records) : "another model"})`,
+        `${each.name} (${each.is_usable ? format.format(each.n_records) : each.error ? "damaged" : "another model"})`,
       ),
     ),
   );
