@@ -199,7 +199,7 @@ def test_what_postgres_cannot_keep_is_refused_by_name(collection: Store, record:
 
 def test_texts_and_metadata_come_back_as_they_were(collection: Store) -> None:
     records = [
-        Record("backslash", "\\u0000 is no NUL", {"k": "\\u0000", "n": [1e300, 1.0, 10**25, -0.0, 1e-7]}),
+        Record("backslash", "\\u0000 is no NUL", {"k": "\\u0000", "n": [1e300, 1.0, 2**63 - 1, -0.0, 1e-7]}),
         Record("words", " ".join(f"word{n}" for n in range(60_000)), {}),  # too many for a tsvector
         Record("long", "x" * 5_000 + " dog", {"é": {"日本": None}}),
         Record("empty", "", {}),
