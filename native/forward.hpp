@@ -7,10 +7,6 @@ using namespace gemel;
 
 inline void plain(float* at, simd::Floats x) { simd::store(at, x); }
 
-inline void prefetch_row(const float* row, int n) {
-    for (int i = 0; i < n; i += cache_line / int(sizeof(float))) __builtin_prefetch(row + i);
-}
-
 // word + type + place, of which the last two may be missing.
 inline void add_up(const float* word, const float* type, const float* place, int n, float* __restrict to) {
     if (type && place)

@@ -34,6 +34,10 @@ void tile_of(const Element* rows, int64_t stride, const Weight* panel, int depth
     simd::tile<Rows>(rows, stride, panel, depth, ahead, take);
 }
 
+inline void prefetch_row(const float* row, int n) {
+    for (int i = 0; i < n; i += cache_line / int(sizeof(float))) __builtin_prefetch(row + i);
+}
+
 // The lines that a tile will write, fetched while it computes.
 inline void prefetch(const Place& place, int row, int n_rows, int column) {
     for (int r = 0; r < n_rows; ++r)

@@ -150,7 +150,7 @@ void sift_tiles(const RaisedRows& rows, const Panel& panel, const Beside& beside
 }
 
 // In float32 and unfused, in 64 strands that are joined two by two: every instruction set gives the same bits.
-inline float short_dot_of(const float* a, const float* b, int dim) {
+float short_dot(const float* a, const float* b, int dim) {
     constexpr int strands = 64, parts = strands / simd::lanes, of_sixteen = 16 / simd::lanes;
     static_assert(simd::lanes == 8 || simd::lanes == 16);
     simd::Floats sums[parts];
@@ -172,21 +172,15 @@ inline float short_dot_of(const float* a, const float* b, int dim) {
     return simd::sum(of_sixteen == 1 ? sixteen[0] : sixteen[0] + sixteen[of_sixteen - 1]);
 }
 
-float short_dot(const float* a, const float* b, int dim) { return short_dot_of(a, b, dim); }
-
-inline void fetch_row(const float* row, int dim) {
-    for (int i = 0; i < dim; i += cache_line / int(sizeof(float))) __builtin_prefetch(row + i);
-}
-
 // Rows that are far from each other in memory: those of the products to come are on their way while one is computed.
 void short_dots(const RowPair* pairs, int n, int dim, float* products) {
     constexpr int ahead = 2;
     for (int i = 0; i < n; ++i) {
         if (i + ahead < n) {
-            fetch_row(pairs[i + ahead].left, dim);
-            fetch_row(pairs[i + ahead].right, dim);
+            prefetch_row(pairs[i + ahead].left, dim);
+            prefetch_row(pairs[i + ahead].right, dim);
         }
-        products[i] = short_dot_of(pairs[i].left, pairs[i].right, dim);
+        products[i] = short_dot(pairs[i].left, pairs[i].right, dim);
     }
 }
 

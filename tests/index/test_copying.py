@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 from stand_ins import ToyEncoder, sentences
-from store_places import Place
+from store_places import PLACES, Place
 
 from gemel.contracts import Vectors
 from gemel.errors import Busy, InvalidInput, ModelMismatch
 from gemel.index import Collection, KnownModel, Record, Store, copying
-from gemel.index.backend import Held
-from gemel.index.checksums import content_hash
 from gemel.index.copying import Copied, copy_collection
 from gemel.index.opening import create_collection, make_alike
 from gemel.index.records import Id
 from gemel.index.remote import RemoteCollection
-from gemel.index.settings import Settings
 
 TEXTS = list(dict.fromkeys(sentences(70)))
 RECORDS = [Record(n if n % 2 else f"#{n}", text, {"n": n}) for n, text in enumerate(TEXTS)]
@@ -115,39 +113,29 @@ def test_records_come_with_their_vectors(source: Collection, target: Store, toy_
     assert (none, nothing.shape) == ([], (0, 16))
 
 
-class RestlessServer:
-    """A server whose texts change right before their vectors are read, some times."""
+@pytest.mark.parametrize("place", PLACES[1:], indirect=True)
+def test_a_server_is_asked_again_for_what_has_changed_meanwhile(
+    place: Place, toy_encoder: ToyEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with create_collection(place.address(), toy_encoder) as made:
+        assert isinstance(made, RemoteCollection)
+        made.add(["the dog", "the cat", "the horse"], ids=[1, 2, 3])
+        backend = made._backend
+        read, texts = backend.vectors, iter(["the cat sleeps", "the cat sleeps and sleeps"])
 
-    name = "restless"
-    settings = Settings("toy-16", 16)
+        def after_a_change(ids: Sequence[Id] | None) -> tuple[list[Id], Vectors]:
+            for text in islice(texts, 1):
+                made.add([text], ids=[2])
+                made.remove([3])
+            return read(ids)
 
-    def __init__(self, n_changes: int) -> None:
-        self.n_changes = n_changes
-        self.texts: dict[Id, str] = {1: "the dog", 2: "the cat", 3: "the horse"}
-
-    def known(self, ids: Sequence[Id]) -> dict[Id, Held]:
-        return {
-            id_: Held(id_, self.texts[id_], "{}", content_hash(self.texts[id_]))
-            for id_ in ids
-            if id_ in self.texts
-        }
-
-    def vectors(self, ids: Sequence[Id]) -> tuple[list[Id], Vectors]:
-        if self.n_changes:
-            self.n_changes -= 1
-            self.texts[2] += " sleeps"
-            self.texts.pop(3, None)
-        named = [id_ for id_ in ids if id_ in self.texts]
-        return named, ToyEncoder().encode([self.texts[id_] for id_ in named])
-
-
-def test_a_server_is_asked_again_for_what_has_changed_meanwhile(toy_encoder: ToyEncoder) -> None:
-    backend = RestlessServer(n_changes=3)
-    with pytest.raises(Busy, match="change faster than they can be read"):
-        RemoteCollection(RestlessServer(n_changes=100)).records_with_vectors([1, 2])  # type: ignore[arg-type]
-    records, vectors = RemoteCollection(backend).records_with_vectors([1, 2, 3])  # type: ignore[arg-type]
-    assert [record.text for record in records] == ["the dog", "the cat sleeps sleeps sleeps"]
-    np.testing.assert_array_equal(vectors, toy_encoder.encode([record.text for record in records]))
+        monkeypatch.setattr(backend, "vectors", after_a_change)
+        records, vectors = made.records_with_vectors([1, 2, 3])
+        assert [record.text for record in records] == ["the dog", "the cat sleeps and sleeps"]
+        np.testing.assert_array_equal(vectors, toy_encoder.encode([record.text for record in records]))
+        texts = (f"the cat sleeps {n} times" for n in count())
+        with pytest.raises(Busy, match="change faster than they can be read"):
+            made.records_with_vectors([1, 2])
 
 
 def test_what_only_the_target_has_is_left_alone(source: Collection, target: Store) -> None:
