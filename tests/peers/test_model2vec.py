@@ -21,6 +21,7 @@ from gemel.train.static import StaticConfig, distil_static
 pytestmark = pytest.mark.extras
 
 TEXTS = [*sentences(60, seed=1, max_words=7), "", "Unknowable WORDS, here!", "the dog " * 700, "한국어"]
+LONG = 62  # the dog
 
 
 def their_vectors(folder: Path, work: Path) -> np.ndarray:
@@ -32,6 +33,13 @@ def their_vectors(folder: Path, work: Path) -> np.ndarray:
     subprocess.run([python, worker, job], check=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     vectors: np.ndarray = np.load(work / "theirs.npy")
     return vectors
+
+
+def assert_same(theirs: np.ndarray, ours: np.ndarray) -> None:
+    """Short texts alike to a few digits; a long text's rows are added in float32 there, in float64 here."""
+    lost_in_a_long_sum = len(TEXTS[LONG].split()) * np.finfo(np.float32).eps
+    np.testing.assert_allclose(np.delete(theirs, LONG, axis=0), np.delete(ours, LONG, axis=0), atol=1e-6)
+    np.testing.assert_allclose(theirs[LONG], ours[LONG], atol=lost_in_a_long_sum)
 
 
 def our_vectors(folder: Path) -> np.ndarray:
@@ -47,15 +55,11 @@ def test_a_distilled_table_is_the_same_in_model2vec(
     teacher = load_encoder(tiny_model(architecture), on_truncate="ignore")
     made = distil_static(teacher, sentences(200, seed=2), StaticConfig(dim=16))
     made.save(tmp_path / "table", base_model="tiny")
-    np.testing.assert_allclose(
-        their_vectors(tmp_path / "table", tmp_path), our_vectors(tmp_path / "table"), atol=1e-5
-    )
+    assert_same(their_vectors(tmp_path / "table", tmp_path), our_vectors(tmp_path / "table"))
 
 
 @pytest.mark.parametrize("quantised", [False, True])
 def test_a_saved_table_with_shared_rows_is_the_same_in_model2vec(quantised: bool, tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     open_static(write_model2vec(tmp_path / "made", quantised=quantised)).save(tmp_path / "saved")
-    np.testing.assert_allclose(
-        their_vectors(tmp_path / "saved", tmp_path), our_vectors(tmp_path / "saved"), atol=1e-5
-    )
+    assert_same(their_vectors(tmp_path / "saved", tmp_path), our_vectors(tmp_path / "saved"))
