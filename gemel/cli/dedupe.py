@@ -158,15 +158,21 @@ def _search(corpus: Corpus, threshold: float, reranker: Any, choices: Mapping[st
 def _search_proposed(
     corpus: Corpus, quick: Any, slow: Any, threshold: float, reranker: Any, choices: Mapping[str, Any]
 ) -> Duplicates:
-    """The same among the texts of pairs that the quick encoder proposes and the slow one confirms."""
+    """The same among repeated texts and those of pairs that one encoder proposes and the other confirms."""
     import numpy as np
 
     from gemel.tasks.corpus import make_corpus
+    from gemel.tasks.dedupe import first_of_the_same
 
     with corpora.counting_rows("propose", len(corpus)) as tell:
         pairs = list(corpora.proposed_pairs([corpus], quick, slow, threshold, choices, tell))
-    rows = np.unique(np.concatenate([[], *(side for block in pairs for side in (block.first, block.second))]))
-    rows = rows.astype(np.int64)
+    is_looked_at = np.zeros(len(corpus), np.bool_)
+    for block in pairs:
+        is_looked_at[block.first] = is_looked_at[block.second] = True
+    # The quick encoder may know no word of a text that is there twice, or hold its capitals for another word.
+    first = first_of_the_same(corpus.texts, np.arange(len(corpus)), choices["normalise"])
+    is_looked_at |= np.bincount(first, minlength=len(corpus))[first] > 1
+    rows = np.flatnonzero(is_looked_at)
     texts, ids = ([values[row] for row in rows] for values in (corpus.texts, corpus.ids))
     some = make_corpus(texts, slow, ids=ids, name=corpus.name)
     return _search(some, threshold, reranker, choices).among(rows, len(corpus))

@@ -100,7 +100,7 @@ def group_duplicates(
     order = np.arange(len(corpus))
     if keep == "longest":
         order = np.argsort([-len(text) for text in corpus.texts], kind="stable")
-    repeated = _repeated(corpus.texts, order, normalise)
+    repeated = first_of_the_same(corpus.texts, order, normalise)
     distinct = order[repeated[order] == order]
     if keep == "best-connected":
         search.n_steps = 2 if grouping == "star" else 1
@@ -112,6 +112,16 @@ def group_duplicates(
             distinct = distinct[np.lexsort((distinct, -connections[distinct]))]
         keepers = search.stars(distinct)
     return _attributed(corpus, keepers[repeated], repeated)
+
+
+def first_of_the_same(texts: list[str], order: Rows, normalise: bool) -> Rows:
+    """For each row the first one, in this order, that has the same text."""
+    first: dict[str, int] = {}
+    repeated = np.empty(len(texts), np.int64)
+    for row in order.tolist():
+        text = " ".join(texts[row].split()).casefold() if normalise else texts[row]
+        repeated[row] = first.setdefault(text, row)
+    return repeated
 
 
 def dropped_columns(corpus: Corpus, calibration: Calibration | None = None) -> dict[str, type]:
@@ -135,16 +145,6 @@ def dropped_rows(
             reason, figures = "exact", [None] * len(figures)
         texts = corpus.texts[row], corpus.texts[keeper]
         yield [corpus.ids[row], reason, corpus.ids[keeper], *figures, *texts]
-
-
-def _repeated(texts: list[str], order: Rows, normalise: bool) -> Rows:
-    """For each row the first one, in this order, that has the same text."""
-    first: dict[str, int] = {}
-    repeated = np.empty(len(texts), np.int64)
-    for row in order.tolist():
-        text = " ".join(texts[row].split()).casefold() if normalise else texts[row]
-        repeated[row] = first.setdefault(text, row)
-    return repeated
 
 
 def _attributed(corpus: Corpus, keepers: Rows, repeated: Rows) -> Duplicates:

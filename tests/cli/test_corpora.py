@@ -143,6 +143,18 @@ def test_a_quick_encoder_proposes_and_the_model_confirms(
     assert len(whole.read_text().splitlines()) < 1 + len(TEXTS)
 
 
+@pytest.mark.filterwarnings("ignore::gemel.errors.UnknownWordsWarning")
+def test_repeats_are_duplicates_whatever_a_quick_encoder_makes_of_them(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    run("distil", tiny_bert, "--static", "-o", tmp_path / "table", "--dim", 8, "--no-tune")
+    source, kept = tmp_path / "texts.txt", tmp_path / "kept.txt"
+    source.write_text("the dog runs\nA Cat\nthe dog runs\na  cat\n한국어\n한국어\n", encoding="utf-8")
+    quick = ("--prefilter", tmp_path / "table", "--prefilter-at-least", 1)
+    run("dedupe", source, "-m", tiny_bert, "--threshold", 1, "--normalise", *quick, "-o", kept)
+    assert kept.read_text(encoding="utf-8").splitlines() == ["the dog runs", "A Cat", "한국어"]
+
+
 @pytest.mark.parametrize(
     "more", [(), ("-n", 3), ("--at-least", 0.5, "-k", 2), ("--at-least", 0.5, "--skip-identical")]
 )
