@@ -8,7 +8,7 @@ import json
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -181,7 +181,7 @@ class Client:
         texts = checked_texts(texts)
         columns = {
             "texts": texts,
-            "ids": _one_a_text("ids", ids, len(texts)),
+            "ids": _each_once(_one_a_text("ids", ids, len(texts))),
             "metadata": _one_a_text("metadata", metadata, len(texts)),
         }
 
@@ -285,6 +285,18 @@ def _one_a_text(name: str, values: Sequence[Any] | None, n_texts: int) -> list[A
     if len(listed) != n_texts:
         raise InvalidInput(f"{len(listed)} {name} were given for {n_texts} texts; give one for each text")
     return listed
+
+
+def _each_once(ids: list[Any] | None) -> list[Any] | None:
+    """The ids; one that stands twice is refused here, since the server sees no two parts at once."""
+    seen: dict[Any, int] = {}
+    for position, id_ in enumerate(ids or ()):
+        before = seen.setdefault(id_, position) if isinstance(id_, Hashable) else position
+        if before != position:
+            raise InvalidInput(
+                f"id {id_!r} is given twice, at {before} and at {position}; give every id once"
+            )
+    return ids
 
 
 def _in_parts(texts: Sequence[str], ask: Callable[[slice], Given]) -> Iterator[Given]:

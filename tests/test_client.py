@@ -100,6 +100,8 @@ def test_ids_and_metadata_that_do_not_fit_the_texts_are_refused_before_anything_
         client.add("fitting", texts, range(299))
     with pytest.raises(InvalidInput, match="301 metadata were given for 300 texts"):
         client.add("fitting", texts, metadata=[{}] * 301)
+    with pytest.raises(InvalidInput, match="id 0 is given twice, at 0 and at 299; give every id once"):
+        client.add("fitting", texts, [*range(299), 0])
     with pytest.raises(InvalidInput, match="Path was given, which JSON cannot hold"):
         client.add("fitting", texts[:1], metadata=[{"file": Path("a")}])
     assert narrow.get("/v1/collections/fitting").json()["n_records"] == 0
