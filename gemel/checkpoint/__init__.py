@@ -7,7 +7,7 @@ from gemel.checkpoint.classifier import (
     read_classifier_folder,
     save_classifier_folder,
 )
-from gemel.checkpoint.dialects import OFFSET_POSITIONS
+from gemel.checkpoint.dialects import first_position
 from gemel.checkpoint.folder import (
     WORDPIECE_FAMILIES,
     ModelFolder,
@@ -23,7 +23,6 @@ from gemel.checkpoint.static import StaticFolder, is_static_folder, read_static_
 from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
 
 __all__ = [
-    "OFFSET_POSITIONS",
     "POOLING_MODES",
     "WORDPIECE_FAMILIES",
     "ClassifierFolder",
@@ -38,6 +37,7 @@ __all__ = [
     "StaticFolder",
     "WeightFile",
     "check_free",
+    "first_position",
     "is_classifier_folder",
     "is_static_folder",
     "open_weights",

@@ -180,10 +180,19 @@ def _positions(config: Json, file: str) -> int | None:
     if positions is None or config.get("model_type") not in OFFSET_POSITIONS:
         return positions
     padding = fields.integer({"pad_token_id": 1, **config}, "pad_token_id", file, least=0)
-    if padding is None or padding + 1 >= positions:
+    if padding is None or first_position(config) >= positions:
         expected = f"a whole number below {positions - 1}, after which the positions start,"
         raise fields.wrong(config, "pad_token_id", file, expected)
-    return positions - padding - 1
+    return positions - first_position(config)
+
+
+def first_position(config: Json) -> int:
+    """The position of a text's first token: some architectures count from their padding token's number on."""
+    architecture = config.get("model_type")
+    if architecture not in OFFSET_POSITIONS:
+        return 0
+    padding = 1 if architecture == "mpnet" else config.get("pad_token_id", 1)  # MPNet's is fixed in its code
+    return int(padding) + 1
 
 
 def check_transformer_settings(settings: Json, file: str, *, task: str) -> None:

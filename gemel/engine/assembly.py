@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel import _native
-from gemel.checkpoint import WeightFile, open_weights
+from gemel.checkpoint import WeightFile, first_position, open_weights
 from gemel.engine.families import ACTIVATIONS, Family, family_of
 from gemel.errors import InvalidModel
 
@@ -84,8 +84,7 @@ class Assembly:
             raise InvalidModel(f"{folder}: {self.n_heads} heads cannot share a width of {self.hidden}")
         self.inner = self._count("hidden_dim" if family.hidden_size == "dim" else "intermediate_size")
         self.head_dim = -(-self.hidden // self.n_heads // HEAD_ALIGNMENT) * HEAD_ALIGNMENT
-        self.padding = int(config.get("pad_token_id") or family.default_padding)
-        self.first_position = self.padding + 1 if family.has_offset else 0
+        self.first_position = first_position(config)
         self.n_positions = self._count("max_position_embeddings") - self.first_position
         self.engine = _native.Engine(self._settings(settings), settings.instruction_set, settings.n_threads)
 

@@ -48,8 +48,6 @@ class Family:
     activation: str = "hidden_act"
     epsilon: float | None = None  # None: the config says
     default_epsilon: float = 1e-12
-    default_padding: int = 0
-    has_offset: bool = False  # positions start after the padding token's number
     projects_embedding: bool = False
     distance_buckets: str | None = None
 
@@ -72,7 +70,7 @@ def _like_bert(prefix: str, head: ClassifierHead, **changes: Any) -> Family:
 
 
 _ROBERTA_HEAD = ClassifierHead("classifier.dense", "tanh", "classifier.out_proj")
-_ROBERTA = _like_bert("roberta.", _ROBERTA_HEAD, has_offset=True, default_padding=1)
+_ROBERTA = _like_bert("roberta.", _ROBERTA_HEAD)
 
 FAMILIES: Mapping[str, Family] = {
     "bert": _like_bert("bert.", ClassifierHead("bert.pooler.dense", "tanh", "classifier")),
@@ -114,8 +112,6 @@ FAMILIES: Mapping[str, Family] = {
         after_feed_forward="output.LayerNorm",
         prefix="mpnet.",
         head=_ROBERTA_HEAD,
-        has_offset=True,
-        default_padding=1,
         distance_buckets="encoder.relative_attention_bias.weight",
     ),
 }

@@ -9,13 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gemel.checkpoint import (
-    OFFSET_POSITIONS,
-    Head,
-    ModelFolder,
-    read_weights,
-    save_encoder_folder,
-)
+from gemel.checkpoint import Head, ModelFolder, first_position, read_weights, save_encoder_folder
 from gemel.contracts import OnTruncate, Vectors
 from gemel.model.backbone import arrays_of, choose_device, load_backbone, without_dropout
 from gemel.model.batches import PaddedBatch, length_sorted_batches, padded
@@ -70,11 +64,9 @@ class SentenceEncoder(nn.Module, FolderEncoder):
         """Token sequences as one batch on this encoder's device: packed where the architecture allows."""
         config = self.folder.config
         self._check_vocabulary(max(int(ids.max()) for ids in sequences))
-        padding = int(config.get("pad_token_id") or 0)
         if self._packs:
-            first_position = padding + 1 if config.get("model_type") in OFFSET_POSITIONS else 0
-            return pack(sequences, first_position, self.device)
-        return PaddedBatch(*padded(sequences, padding, self.device))
+            return pack(sequences, first_position(config), self.device)
+        return PaddedBatch(*padded(sequences, int(config.get("pad_token_id") or 0), self.device))
 
     def save(self, target: str | Path, *, head: Head | None = None, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""

@@ -66,6 +66,8 @@ def test_every_activation_survives_being_written_and_read(activation: str) -> No
         ({}, {"model_max_length": 1e30}, {"max_position_embeddings": 512}, 512),
         ({"max_seq_length": 900}, {}, {"max_position_embeddings": 512}, 512),
         ({}, {}, {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}, 512),
+        ({}, {}, {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 0}, 513),
+        ({}, {}, {"model_type": "mpnet", "max_position_embeddings": 514, "pad_token_id": 0}, 512),
         ({}, {}, {"model_type": "t5"}, 512),
     ],
 )

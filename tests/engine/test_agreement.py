@@ -75,6 +75,21 @@ def test_mpnet_knows_distances_beyond_its_buckets(tmp_path: Path) -> None:
     np.testing.assert_allclose(out, token_vectors(made, ids), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("padding", [{}, {"pad_token_id": 0}, {"pad_token_id": 3}])
+@pytest.mark.parametrize("family", ["Roberta", "MPNet"])
+def test_positions_start_where_the_padding_token_says(
+    family: str, padding: dict[str, int], tmp_path: Path
+) -> None:
+    settings = {"max_position_embeddings": 42, "num_attention_heads": 3, **padding}
+    made = transformer(f"{family}Config", f"{family}Model", **settings)
+    made.save_pretrained(tmp_path)
+    ids = np.random.default_rng(2).integers(5, 50, 30).astype(np.int32)
+    expected = token_vectors(made, ids)
+    out = np.zeros((30, 48), np.float32)
+    engine_of(tmp_path).encode(ids, np.array([0, 30]), None, [], [0, 0, 0], "tokens", out)
+    np.testing.assert_allclose(out, expected, rtol=1e-3, atol=1e-4)
+
+
 def token_vectors(model: torch.nn.Module, ids: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
         return model(torch.tensor(ids[None].astype(np.int64))).last_hidden_state[0].numpy()
