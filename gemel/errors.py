@@ -14,6 +14,7 @@ GemelError
 └── ServerError     (ConnectionError)    a server could not be reached, or has refused or failed
 
 TruncationWarning   (UserWarning)        texts were longer than the model reads, and were cut
+PoolingWarning      (UserWarning)        a model of the hub names no pooling: perhaps it is not all there
 SlowSearchWarning   (UserWarning)        an index is lost or damaged, and searches look at every vector
 UnknownWordsWarning (UserWarning)        texts had no word that the model knows, and got a vector of zeros
 
@@ -97,6 +98,17 @@ class TruncationWarning(UserWarning):
 
 class SlowSearchWarning(UserWarning):
     """An index is lost or damaged, and searches look at every vector."""
+
+
+class PoolingWarning(UserWarning):
+    """A model of the hub names no pooling, perhaps since only a part of it is in the cache."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} has no modules.json in the hub cache and names no pooling, so the mean is taken: if it "
+            "is a sentence encoder of which another program has fetched a part, fetch all of it with "
+            f"`hf download {name}`; if it is a raw transformer, say pooling='mean'"
+        )
 
 
 class UnknownWordsWarning(UserWarning):

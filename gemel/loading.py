@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -21,11 +22,12 @@ from gemel.checkpoint import (
     read_head,
     read_reranker_folder,
 )
-from gemel.checkpoint.hub_names import full_name, names_in_cache
+from gemel.checkpoint.hub_names import RAW_TRANSFORMERS, full_name, names_in_cache
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.checkpoint.package import DEFAULT_WEIGHTS
+from gemel.checkpoint.spec import ACTIVATIONS
 from gemel.contracts import Encoder, OnTruncate, checked_on_truncate
-from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
+from gemel.errors import InvalidInput, InvalidModel, ModelNotFound, PoolingWarning
 
 if TYPE_CHECKING:
     from gemel.engine import EngineSettings
@@ -75,6 +77,8 @@ def load_encoder(
         _refuse_choices(f"{kind.what} {path}", **choices, threads=threads)
         return kind.open(path).with_on_truncate(on_truncate)
     folder = _encoder_folder(path, max_tokens, pooling)
+    if pooling is None and not folder.names_its_pooling and not _names_no_pooling(name):
+        warnings.warn(PoolingWarning(str(name)), stacklevel=2)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
         from gemel.model import SentenceEncoder
@@ -119,6 +123,8 @@ def load_reranker(
     `activation`, such as "identity" for raw scores, goes before what the folder says."""
     folder = read_reranker_folder(resolve(name, revision=revision))
     folder = folder if max_tokens is None else replace(folder, max_tokens=fitting_tokens(folder, max_tokens))
+    if activation not in (None, *ACTIVATIONS):
+        raise InvalidInput(f"activation={activation!r} is unknown; choose from {', '.join(ACTIVATIONS)}")
     folder = folder if activation is None else replace(folder, activation=activation)
     settings = _engine_settings(folder.config, precision, device, threads)
     if settings is None:
@@ -287,6 +293,11 @@ def resolve(
     return _from_hub(model, may_download, revision=revision, **hub)
 
 
+def _names_no_pooling(name: str | Path | None) -> bool:
+    """Whether a model is certainly no more than a transformer: a raw one, or a folder as it stands."""
+    return name is None or _is_path(name) or full_name(str(name)) in RAW_TRANSFORMERS.values()
+
+
 def _is_path(name: str | Path) -> bool:
     """Whether a name can only mean a place on this machine, so that no network is ever asked."""
     if isinstance(name, Path) or Path(name).expanduser().is_dir():
@@ -357,6 +368,8 @@ def _how_to_get(model: str, reason: str) -> str:
 
 def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
     """The folder with other pooling modes, several of them joined by +."""
+    if not isinstance(pooling, str):
+        raise InvalidInput(f"pooling={pooling!r} was given; expected a str, such as 'cls' or 'mean+max'")
     try:
         modes = replace(folder.spec.pooling, modes=tuple(pooling.split("+")))
         return folder.with_spec(replace(folder.spec, pooling=modes))
@@ -372,6 +385,6 @@ def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int
         from gemel.checkpoint.dialects import max_tokens as limit_of
 
         longest = limit_of({}, {}, folder.config)
-    if not 3 <= max_tokens <= longest:
-        raise InvalidInput(f"max_tokens={max_tokens} does not fit this model; choose 3 to {longest}")
+    if not isinstance(max_tokens, int) or not 3 <= max_tokens <= longest:
+        raise InvalidInput(f"max_tokens={max_tokens!r} does not fit this model; choose 3 to {longest}")
     return max_tokens

@@ -14,7 +14,7 @@ from gemel import load_encoder, load_reranker, load_trainable
 from gemel.checkpoint import read_encoder_folder
 from gemel.checkpoint.hub_names import full_name
 from gemel.checkpoint.package import DEFAULT_WEIGHTS, WeightsPackage
-from gemel.errors import InvalidInput, InvalidModel, ModelNotFound
+from gemel.errors import InvalidInput, InvalidModel, ModelNotFound, PoolingWarning
 from gemel.inventory import describe, installed_models
 from gemel.loading import resolve
 from gemel.model import CrossEncoder
@@ -70,9 +70,30 @@ def test_a_name_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-def test_the_hub_cache_is_enough(hub_cache: Path, tiny_bert: Path) -> None:
-    put_into_cache(hub_cache, "someone/tiny", tiny_bert)
+def test_the_hub_cache_is_enough(hub_cache: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    load_trainable(tiny_bert, device="cpu").save(tmp_path / "saved")
+    put_into_cache(hub_cache, "someone/tiny", tmp_path / "saved")
     assert load_encoder("someone/tiny").dim == 32
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_cached_model_that_names_no_pooling_may_be_a_part(hub_cache: Path, tiny_bert: Path) -> None:
+    for name in ("someone/tiny", "google-bert/bert-base-uncased"):
+        put_into_cache(hub_cache, name, tiny_bert)
+    with pytest.warns(PoolingWarning, match="someone/tiny has no modules.json in the hub cache"):
+        load_encoder("someone/tiny")
+    assert load_encoder("someone/tiny", pooling="cls").spec.pooling.modes == ("cls",)
+    assert load_encoder("bert-base-uncased").dim == 32
+
+
+def test_choices_of_a_wrong_type_are_told(tiny_bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"pooling=\['cls'\] was given; expected a str"):
+        load_encoder(tiny_bert, pooling=["cls"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="max_tokens='20' does not fit this model; choose 3 to 40"):
+        load_encoder(tiny_bert, max_tokens="20")  # type: ignore[arg-type]
+    CrossEncoder.from_encoder(read_encoder_folder(tiny_bert), ("score",), device="cpu").save(tmp_path / "r")
+    with pytest.raises(InvalidInput, match="activation='softmax' is unknown; choose from identity, "):
+        load_reranker(tmp_path / "r", activation="softmax")
 
 
 @pytest.mark.usefixtures("no_network")
