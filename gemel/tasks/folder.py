@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +55,8 @@ class FolderSync:
         there: set[Id] = set()
         stamps: dict[Id, _Stamp] = {}
         changed: list[Record] = []
-        for path in self._files():
+        closed: dict[str, OSError] = {}  # folders that cannot be looked into, and why
+        for path in self._files(closed):
             there.add(str(path))
             try:
                 stamps[str(path)], document = self._read_if_changed(path)
@@ -64,8 +65,13 @@ class FolderSync:
                 continue
             if document is not None:
                 changed.append(document)
+        unreadable += [f"{_shown(Path(name))}: {error}" for name, error in closed.items()]
         empty = {document.id for document in changed if not document.text.strip()}
-        gone = [id_ for id_ in self._hashes if id_ not in there or id_ in empty]
+        gone = [
+            id_
+            for id_ in self._hashes
+            if id_ in empty or (id_ not in there and not _is_below(str(id_), closed))
+        ]
         kept = [document for document in changed if document.id not in empty]
         n_new = sum(1 for document in kept if document.id not in self._hashes)
         report = None if on_progress is None else lambda n: on_progress(n, len(kept))
@@ -79,12 +85,18 @@ class FolderSync:
         n_unchanged = len(self._hashes) - len(kept)
         return Synced(n_new, n_changed, len(gone), n_unchanged, tuple(unreadable))
 
-    def _files(self) -> Iterator[Path]:
-        for path in sorted(self.folder.rglob("*")):
-            names = path.relative_to(self.folder).parts
-            is_hidden = any(name.startswith(".") for name in names)
-            if not is_hidden and path.suffix.lower() in SUFFIXES and path.is_file():
-                yield path
+    def _files(self, closed: dict[str, OSError]) -> list[Path]:
+        """The text files, in order; folders that cannot be looked into are added to `closed`."""
+
+        def remember(error: OSError) -> None:
+            closed[str(error.filename)] = error
+
+        found: list[Path] = []
+        for folder, folders, names in os.walk(self.folder, onerror=remember):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            paths = [Path(folder, name) for name in names if not name.startswith(".")]
+            found += [path for path in paths if path.suffix.lower() in SUFFIXES and _may_be_file(path)]
+        return sorted(found)
 
     def _read_if_changed(self, path: Path) -> tuple[_Stamp, Record | None]:
         str(path).encode()  # a name that is no UTF-8 cannot be an id
@@ -120,6 +132,19 @@ class FolderSync:
             raise InvalidInput(
                 f"{self.folder} is no folder, or is gone; expected one with text files (nothing was removed)"
             )
+
+
+def _may_be_file(path: Path) -> bool:
+    """Whether this is a file, or something that cannot be told: whoever reads it is told why."""
+    try:
+        return path.is_file()
+    except OSError:
+        return True
+
+
+def _is_below(id_: str, folders: Container[str]) -> bool:
+    """Whether a document stands in one of these folders, however deep."""
+    return any(str(parent) in folders for parent in Path(id_).parents)
 
 
 def _shown(path: Path) -> str:

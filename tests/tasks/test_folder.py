@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,31 @@ def folder(tmp_path: Path) -> Path:
     (made / "picture.png").write_bytes(b"\x89PNG")
     (made / ".hidden.txt").write_text("not this", encoding="utf-8")
     return made
+
+
+@pytest.fixture
+def place_of_a_mere_user() -> Iterator[Path]:
+    """A folder of a user who is not root, for whom this process works meanwhile: root may read anything."""
+    nobody, own = 65_534, os.geteuid()
+    try:
+        os.seteuid(own or nobody)
+    except OSError:
+        pytest.skip("this process can be no other user than root, who may read everything")
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            yield Path(name)
+    finally:
+        os.seteuid(own)
+
+
+@contextmanager
+def of_mode(path: Path, mode: int) -> Iterator[None]:
+    before = path.stat().st_mode
+    path.chmod(mode)
+    try:
+        yield
+    finally:
+        path.chmod(before)
 
 
 def paths(collection: Collection) -> set[str]:
@@ -125,3 +153,25 @@ def test_a_folder_that_is_gone_removes_nothing(collection: Collection, folder: P
     with pytest.raises(InvalidInput, match="is gone; expected one with text files"):
         sync.sync()
     assert paths(collection) == {"a.txt", "deep/b.md"}
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o400, 0o100], ids=["closed", "not entered", "not listed"])
+def test_a_folder_that_cannot_be_read_keeps_its_documents(
+    place_of_a_mere_user: Path, toy_encoder: ToyEncoder, mode: int
+) -> None:
+    notes = place_of_a_mere_user / "notes"
+    (notes / "deep" / "deeper").mkdir(parents=True)
+    for name in ("a.txt", "deep/b.txt", "deep/deeper/c.txt"):
+        (notes / name).write_text(f"what {name} says", encoding="utf-8")
+    with Collection.create(place_of_a_mere_user / "collection", toy_encoder) as collection:
+        sync = FolderSync(collection, notes, CHUNKING)
+        assert sync.sync() == Synced(n_new=3)
+        (notes / "a.txt").unlink()
+        with of_mode(notes / "deep", mode):
+            synced = sync.sync()
+        assert (synced.n_removed, synced.n_unchanged) == (1, 2)
+        assert "Permission denied" in synced.unreadable[0]
+        assert paths(collection) == {"deep/b.txt", "deep/deeper/c.txt"}
+        assert sync.sync() == Synced(n_unchanged=2)
+        (notes / "deep" / "b.txt").unlink()
+        assert sync.sync() == Synced(n_removed=1, n_unchanged=1)
