@@ -16,6 +16,7 @@ from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
+    from gemel.cli.documents import Documents
     from gemel.index import Added, Record, Store
     from gemel.scale import Runner
     from gemel.tasks.folder import Synced
@@ -48,15 +49,17 @@ def chunking_of(opened: Store, max_tokens: int | None, overlap_tokens: int | Non
     return Chunking(max_tokens, overlap if overlap_tokens is None else overlap_tokens)
 
 
-def add_files(opened: Store, documents: Iterator[Record], n_rows: int | None, add: Adding) -> None:
+def add_files(opened: Store, documents: Documents, n_rows: int | None, add: Adding) -> None:
     """Add documents, here or by workers, and tell what became of them."""
     from gemel.cli.opening import keep_index
 
     began = time.perf_counter()
     with progress_bar(n_rows, "add") as bar:
-        added = add(documents, on_progress=lambda n: bar.update(n - bar.n))
+        added = add(iter(documents), on_progress=lambda n: bar.update(n - bar.n))
     keep_index(opened)
-    echo_added(opened, asdict(added), began)
+    echo_added(opened, {**asdict(added), "n_left_out": documents.n_left_out}, began)
+    if documents.loss:
+        click.echo(f"gemel: {documents.loss}", err=True)
 
 
 def added_here(opened: Store, chunking: Chunking) -> Adding:

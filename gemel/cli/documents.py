@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, time, timedelta
@@ -64,25 +65,56 @@ def count_rows(texts: Iterable[TextSource]) -> int | None:
     return n_rows if is_known else None
 
 
-def documents_of(texts: Iterable[TextSource], numbers: set[str]) -> Iterator[Record]:
-    """The records of all files; texts without ids are known by their content, and each is taken once."""
-    from gemel.index import Record
-    from gemel.index.checksums import content_hash
+class Documents:
+    """The records of all files; texts without ids are known by their content, and each is taken once.
 
-    seen: set[bytes] = set()
-    for source in texts:
-        for (id_, text), others in source.rows():
-            kept = {
-                name: _read(value, name, source) if name in numbers else _plain(value, name, source)
-                for name, value in others.items()
-            }
-            if source.id_column is not None:
-                yield Record(id_, text, kept)
-                continue
-            content = content_hash(text)
-            if content not in seen:
-                seen.add(content)
-                yield Record(content.hex(), text, kept)
+    A row whose text came before with other metadata is left out, and counted: a stream cannot be taken back.
+    """
+
+    def __init__(self, texts: Iterable[TextSource], numbers: set[str]) -> None:
+        self.n_left_out = 0
+        self._texts, self._numbers = texts, numbers
+        self._first_left_out = ""
+        self._seen: dict[bytes, bytes] = {}  # the hash of a text -> that of its metadata
+
+    def __iter__(self) -> Iterator[Record]:
+        from gemel.index import Record
+
+        for source in self._texts:
+            for row, ((id_, text), others) in enumerate(source.rows()):
+                kept = {name: self._value(value, name, source) for name, value in others.items()}
+                if source.id_column is not None:
+                    yield Record(id_, text, kept)
+                elif content := self._content_if_new(text, kept, f"row {row:,} of {source.name}"):
+                    yield Record(content, text, kept)
+
+    @property
+    def loss(self) -> str:
+        """What was left out and how to keep it, in one sentence; empty where nothing was."""
+        if not self.n_left_out:
+            return ""
+        rows = "1 row was" if self.n_left_out == 1 else f"{self.n_left_out:,} rows were"
+        return (
+            f"{rows} left out, {self._first_left_out} the first: an earlier row has the same text and other "
+            "metadata, and rows without ids are known by their text; name the column of their ids with "
+            "--id-column to keep each"
+        )
+
+    def _content_if_new(self, text: str, kept: Mapping[str, Any], place: str) -> str | None:
+        from gemel.index.checksums import content_hash
+
+        content = content_hash(text)
+        metadata = content_hash(json.dumps(kept, sort_keys=True, default=str)) if kept else b""
+        if content not in self._seen:
+            self._seen[content] = metadata
+            return content.hex()
+        if self._seen[content] != metadata:
+            self._first_left_out = self._first_left_out or place
+            self.n_left_out += 1
+        return None
+
+    def _value(self, value: Any, name: str, source: TextSource) -> Any:
+        return _read(value, name, source) if name in self._numbers else _plain(value, name, source)
 
 
 def is_file(name: str) -> bool:

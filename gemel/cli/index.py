@@ -16,7 +16,7 @@ import click
 
 from gemel.cli import options
 from gemel.cli.adding import add_files, added_by, added_here, chunking_of, echo_added, watch
-from gemel.cli.documents import count_rows, documents_of, number_columns, source_of
+from gemel.cli.documents import Documents, count_rows, number_columns, source_of
 from gemel.cli.reports import one_truncation_report
 from gemel.progress import progress_bar
 
@@ -100,10 +100,11 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
     """Add texts to COLLECTION, which is made if it is not there.
 
     INPUT is a .txt (a text a line), .jsonl, .csv, .tsv or .parquet file, also .gz or .zst, or - for standard
-    input. A text whose id is there already replaces it; what has not changed is not encoded again. Each text
-    longer than the model reads is cut into passages. With --watch, .txt, .text, .md and .rst files in FOLDER
-    are documents under their paths, until the command is stopped. With --runner ray, the workers of a cluster
-    encode and store, if COLLECTION is on a server; a run that broke off is given again.
+    input. A text whose id is there already replaces it; what has not changed is not encoded again. Without
+    --id-column, a text is taken once; a row that repeats it with other metadata is left out and counted. Each
+    text longer than the model reads is cut into passages. With --watch, .txt, .text, .md and .rst files in
+    FOLDER are documents under their paths, until the command is stopped. With --runner ray, the workers of a
+    cluster encode and store, if COLLECTION is on a server; a run that broke off is given again.
 
     \b
     Examples:
@@ -126,7 +127,7 @@ def add(path: str, sources: tuple[str, ...], **choices: Any) -> None:
             if choices["watch"]:
                 watch(opened, chunking, choices)
                 return
-            documents = documents_of(texts, number_columns(choices["metadata"]))
+            documents = Documents(texts, number_columns(choices["metadata"]))
             adding = (
                 added_here(opened, chunking)
                 if runner is None

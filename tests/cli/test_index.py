@@ -64,6 +64,21 @@ def test_a_table_becomes_a_collection_that_knows_its_model(
         ]
 
 
+def test_a_repeated_text_with_other_metadata_is_left_out_and_told(tmp_path: Path, tiny_bert: Path) -> None:
+    rows = "text,year\nthe dog runs,2019\nthe dog runs,2019\nthe dog runs,2020\na cat,2021\n"
+    (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
+    adding = ("index", "add", tmp_path / "c", tmp_path / "t.csv", "-m", tiny_bert)
+    added = run(*adding, "--metadata", "year:number")
+    line = json.loads(added.stdout)
+    assert (line["new"], line["left_out"]) == (2, 1)
+    assert "gemel: 1 row was left out, row 2 of" in added.stderr
+    assert "--id-column" in added.stderr
+    with Collection.open(tmp_path / "c") as opened:
+        assert [record.metadata for record in opened] == [{"year": 2019}, {"year": 2021}]
+    told = run("index", "add", tmp_path / "without metadata", *adding[3:])
+    assert (json.loads(told.stdout)["left_out"], told.stderr) == (0, "")
+
+
 def test_texts_without_ids_are_known_by_what_they_say(tmp_path: Path, tiny_bert: Path) -> None:
     (line,) = lines_of("index", "add", tmp_path / "c", "-", "-m", tiny_bert, stdin="a dog\na cat\na dog\n")
     assert line["records"] == 2
