@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gemel.cli import options
+from gemel.cli import corpora, options
 from gemel.cli.documents import is_file
 from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
@@ -281,22 +281,18 @@ def _write(
     columns = {"id": str if choices["id_column"] else int, "text": str, "label": str, "score": float}
     shows = sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
     with (
+        corpora.partial_report(output),
         ResultWriter(output, {**columns, **every.columns}, overwrite=choices["overwrite"]) as writer,
         progress_bar(n_rows, "classify", None if shows else False) as bar,
     ):
-        try:
-            while window := list(islice(remaining, AT_ONCE)):
-                shares = probabilities([record.text for record in window])
-                best = shares.argmax(axis=1).tolist()
-                writer.write(
-                    (*record, labels[place], round(float(row[place]), 6), *every.of(row))
-                    for record, place, row in zip(window, best, shares, strict=True)
-                )
-                bar.update(len(window))
-        except KeyboardInterrupt:
-            if writer.kept:
-                click.echo(f"gemel: {writer.kept}", err=True)
-            raise
+        while window := list(islice(remaining, AT_ONCE)):
+            shares = probabilities([record.text for record in window])
+            best = shares.argmax(axis=1).tolist()
+            writer.write(
+                (*record, labels[place], round(float(row[place]), 6), *every.of(row))
+                for record, place, row in zip(window, best, shares, strict=True)
+            )
+            bar.update(len(window))
 
 
 class _ScoreColumns:

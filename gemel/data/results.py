@@ -69,6 +69,8 @@ class ResultWriter:
         self.n_rows = 0
         self._files = ExitStack()
         self._file: OutputFile | None = None
+        self._block: list[Values] = []
+        self._keeps_block = False
         if output is None or os.fspath(output) == "-":
             self._append: Callable[[list[Values]], None] = self._print
             return
@@ -82,25 +84,28 @@ class ResultWriter:
             self._append = rows.append
         else:
             self._append = _TextRows(self._file, list(self.columns), kind, compression).append
+        # A block is a row group or a gzip member: many small ones are large, and slow to read.
+        self._keeps_block = kind == "parquet" or compression != ""
+        self._files.callback(self._write_block)
 
     @property
     def kept(self) -> str:
-        """What is left of the rows where writing ends too early, as a part of a sentence."""
+        """What is left of the rows where writing has ended too early, as a part of a sentence."""
         return "" if self._file is None else self._file.kept
 
     def write(self, rows: Iterable[Values]) -> None:
         """Add rows, whose values are in the order of the columns; an error among them keeps those before."""
-        block: list[Values] = []
         try:
             for row in rows:
-                block.append(row)
-                if len(block) == ROWS_AT_ONCE:
-                    full, block = block, []
-                    self._add(full)
+                self._block.append(row)
+                if len(self._block) == ROWS_AT_ONCE:
+                    self._write_block()
         finally:
-            self._add(block)
+            if not self._keeps_block:
+                self._write_block()
 
-    def _add(self, block: list[Values]) -> None:
+    def _write_block(self) -> None:
+        block, self._block = self._block, []
         if block:
             self._append(block)
             self.n_rows += len(block)

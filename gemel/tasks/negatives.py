@@ -104,6 +104,7 @@ class NegativeReport:
     negatives: int = 0
     pairs_with_fewer: int = 0  # than were asked for
     pairs_with_none: int = 0
+    blank_texts: int = 0  # of the corpus; nothing can be learnt from them
     dropped: Counter[str] = field(default_factory=Counter)
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,10 +128,12 @@ class HardNegatives:
         on_progress: OnProgress | None = None,
     ) -> None:
         self.rules, self.reranker = rules or NegativeRules(), reranker
-        self.report = NegativeReport()
         self._measure = measure
         self._anchors, self._positives = list(pairs.columns.values())[:2]
-        self._pool = _Pool([*self._positives, *corpus])
+        texts = [text for text in corpus if text.strip()]
+        self._n_blank = len(corpus) - len(texts)
+        self.report = NegativeReport(blank_texts=self._n_blank)
+        self._pool = _Pool([*self._positives, *texts])
         n_distinct = len(self._pool.texts)
         anchors = list(dict.fromkeys(self._anchors))
         n_work = n_distinct + len(anchors)
@@ -144,7 +147,7 @@ class HardNegatives:
         self._known = self._known_of(anchors)
 
     def __iter__(self) -> Iterator[MinedPair]:
-        self.report = NegativeReport()
+        self.report = NegativeReport(blank_texts=self._n_blank)
         nearest = searcher(self._vectors, self._measure)
         for rows in self._blocks():
             yield from self._mined(self._candidates(rows, nearest))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gemel.data.results import ResultWriter
+from gemel.data.results import ROWS_AT_ONCE, ResultWriter
 from gemel.data.tables import open_table
 from gemel.data.texts import TextSource
 from gemel.errors import InvalidInput, WriteFailed
@@ -77,6 +77,28 @@ def test_a_gz_file_holds_the_same_bytes_compressed(tmp_path: Path) -> None:
     rows = [(row, "text " * 20, 0.0) for row in range(10_000)]
     plain = save(tmp_path / "out.csv", rows).read_bytes()
     assert gzip.decompress(save(tmp_path / "out.csv.gz", rows).read_bytes()) == plain
+
+
+def test_rows_that_come_one_by_one_are_written_in_large_blocks(tmp_path: Path) -> None:
+    for name in ("out.parquet", "out.jsonl.gz"):
+        with ResultWriter(tmp_path / name, COLUMNS) as results:
+            for row in range(ROWS_AT_ONCE + 5):
+                results.write([(row, "text", 0.5)])
+        assert results.n_rows == ROWS_AT_ONCE + 5
+    assert pyarrow.parquet.ParquetFile(tmp_path / "out.parquet").metadata.num_row_groups == 2
+    packed = (tmp_path / "out.jsonl.gz").read_bytes()
+    assert gzip.decompress(packed).count(b"\n") == ROWS_AT_ONCE + 5
+    assert packed.count(b"\x1f\x8b\x08") == 2  # what each gzip member begins with
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv.gz"])
+def test_an_error_between_two_writes_keeps_the_rows_before_it(tmp_path: Path, name: str) -> None:
+    results = ResultWriter(tmp_path / name, COLUMNS)
+    results.write(ROWS)
+    with pytest.raises(KeyboardInterrupt), results:
+        raise KeyboardInterrupt
+    assert results.kept == f"the 4 rows before are kept in {tmp_path / name}.partial"
+    assert (tmp_path / f"{name}.partial").exists()
 
 
 def test_no_rows_make_a_file_with_a_header_alone(tmp_path: Path) -> None:
@@ -146,8 +168,10 @@ except WriteFailed as error:
 """
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.tsv.gz"])
-def test_a_full_disk_leaves_whole_rows_and_says_where(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "n_at_once"), [("out.jsonl", 100), ("out.csv", 100), ("out.tsv.gz", ROWS_AT_ONCE)]
+)
+def test_a_full_disk_leaves_whole_rows_and_says_where(tmp_path: Path, name: str, n_at_once: int) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", FILL, tmp_path / name], capture_output=True, text=True
     )
@@ -157,7 +181,8 @@ def test_a_full_disk_leaves_whole_rows_and_says_where(tmp_path: Path, name: str)
     data = gzip.decompress(partial.read_bytes()) if ".gz" in name else partial.read_bytes()
     n_rows = data.count(b"\n") - (0 if "jsonl" in name else 1)
     assert data.endswith(b"\n")
-    assert n_rows % 100 == 0
+    assert n_rows > 0
+    assert n_rows % n_at_once == 0
     assert done.stdout == (
         f"cannot write {tmp_path / name}: File too large; the {n_rows:,} rows before are kept in {partial}: "
         "make room, or name another file\n"

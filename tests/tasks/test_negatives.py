@@ -70,6 +70,7 @@ def test_the_report_counts_each_candidate_under_the_first_rule_that_drops_it() -
         "negatives": 2,
         "pairs_with_fewer": 1,
         "pairs_with_none": 0,
+        "blank_texts": 0,
         "dropped": {
             "the anchor or a known positive": 2,
             "among the 1 nearest": 1,
@@ -79,6 +80,15 @@ def test_the_report_counts_each_candidate_under_the_first_rule_that_drops_it() -
     }
     list(found)  # a second pass counts anew
     assert found.report.pairs == 1
+
+
+def test_a_blank_text_is_no_negative_and_is_counted(toy_encoder: ToyEncoder) -> None:
+    rules = NegativeRules(n_negatives=5, relative_margin=None)
+    found = HardNegatives(
+        pairs_of(("a house", "the house")), toy_encoder, rules, corpus=["", "a dog", " \t", "\u3000"]
+    )
+    assert [pair.negatives for pair in found] == [["a dog"]]
+    assert found.report.to_dict()["blank_texts"] == 3
 
 
 def test_copies_and_known_partners_are_never_negatives(toy_encoder: ToyEncoder) -> None:
