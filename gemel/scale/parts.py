@@ -19,6 +19,7 @@ from gemel.scale.flaws import Flaws, with_flaws
 from gemel.scale.inputs import Part
 from gemel.scale.manifest import part_name, read_manifest
 from gemel.scale.places import Folder
+from gemel.tasks.encode import check_finite
 from gemel.text_encoder import TextEncoder
 
 
@@ -76,6 +77,7 @@ class PartWriter:
                 f"{encoder.fingerprint}, expected {self.fingerprint}: put the same model on every machine"
             )
         vectors, flaws = with_flaws(lambda: encoder.encode(part.texts, show_progress=False), len(part.texts))
+        check_finite(vectors, lambda row: f"the text with the id {part.ids[row]!r}")
         Folder(self.output).write(part_name(part.number), lambda file: _write(file, part.ids, vectors))
         return PartDone(part.number, flaws)
 

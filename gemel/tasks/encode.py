@@ -133,11 +133,15 @@ def _encode(encoder: Encoder, window: Sequence[TextRecord], first_row: int, dtyp
         )
     with np.errstate(over="ignore"):
         rows: Rows = vectors.astype(dtype, copy=False)
-    flawed = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(flawed):
-        row = int(flawed[0])
-        raise InvalidInput(
-            f"row {first_row + row} (id {window[row].id!r}) got a vector with NaN or infinity as {dtype}; "
-            "expected finite numbers, so check the model (or the range, if this is float16)"
-        )
+    check_finite(rows, lambda row: f"row {first_row + row} (id {window[row].id!r})")
     return rows
+
+
+def check_finite(vectors: Rows, name_of: Callable[[int], str]) -> None:
+    """Refuse vectors that are not numbers throughout; the first such text is called by its name."""
+    flawed = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(flawed):
+        raise InvalidInput(
+            f"{name_of(int(flawed[0]))} got a vector with NaN or infinity as {vectors.dtype}; expected "
+            "finite numbers, so check the model (or the range, if this is float16)"
+        )

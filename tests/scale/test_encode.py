@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -78,6 +79,24 @@ def test_a_part_is_a_file_of_vectors_like_any_other(
     part = open_vectors(tmp_path / "out" / part_name(1))
     assert part.ids == list(range(7, 14))
     assert np.array_equal(part.vectors, open_parts(tmp_path / "out").vectors[7:14])
+
+
+def test_a_vector_that_is_not_finite_is_refused_by_its_id(tiny_bert: Path, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    model = tmp_path / "model"
+    shutil.copytree(tiny_bert, model)
+    weights = load_file(model / "model.safetensors")
+    word = json.loads((model / "tokenizer.json").read_text())["model"]["vocab"]["dog"]
+    table = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    weights[table] = weights[table].copy()
+    weights[table][word] = np.nan
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "a.csv").write_text("key,text\nx,a cat\ny,a dog\n", encoding="utf-8")
+    source, output = str(tmp_path / "a.csv"), tmp_path / "out"
+    with pytest.raises(InvalidInput, match="the text with the id 'y' got a vector with NaN or infinity"):
+        encode_files(model, source, output, id_column="key")
+    assert not list(output.glob("part-*"))
 
 
 def test_a_run_that_broke_off_goes_on_and_does_nothing_twice(
