@@ -92,6 +92,56 @@ def test_tokenizer_config_goes_before_the_tokenizer_file(
     assert [ids.tolist() for ids in plain.pieces(texts).ids] != expected
 
 
+def test_an_unnamed_tokenizer_is_the_one_of_its_architecture(tiny_bert: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    write_json(folder / "tokenizer_config.json", {"do_lower_case": False})
+    text = "The Man is éating"
+    ours = open_text_tokenizer(folder, max_tokens=20).pieces([text]).flat.tolist()
+    assert ours == AutoTokenizer.from_pretrained(folder)(text)["input_ids"]
+    assert ours != open_text_tokenizer(tiny_bert, max_tokens=20).pieces([text]).flat.tolist()
+
+
+@pytest.mark.parametrize("in_settings", [True, False])
+@pytest.mark.parametrize("has_file", [True, False])
+def test_tokens_that_were_added_later_are_known(
+    has_file: bool, in_settings: bool, tiny_bert: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer
+
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    vocabulary = read_json(folder / "tokenizer.json")["model"]["vocab"]
+    n = len(vocabulary)
+    if not has_file:
+        words = sorted(vocabulary, key=vocabulary.__getitem__)
+        (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+        (folder / "tokenizer.json").unlink()
+    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    if in_settings:
+        decoder = {
+            str(n + 1): added_token("[Q]", special=True),
+            str(n): added_token("newword", special=False),
+        }
+        write_json(folder / "tokenizer_config.json", {**settings, "added_tokens_decoder": decoder})
+    else:
+        write_json(folder / "tokenizer_config.json", settings)
+        write_json(folder / "added_tokens.json", {"[Q]": n + 1, "newword": n})
+        write_json(folder / "special_tokens_map.json", {"additional_special_tokens": ["[Q]"]})
+    texts = ["the newword", "a NEWWORD man", "[Q] the dog", "[q] the", "newwords"]
+    expected = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    ours = open_text_tokenizer(folder, max_tokens=20)
+    assert [ids.tolist() for ids in ours.pieces(texts).ids] == expected
+    assert max(map(max, expected)) == n + 1
+
+
+def added_token(content: str, special: bool) -> dict[str, object]:
+    sides = {"lstrip": False, "rstrip": False, "single_word": False}
+    return {"content": content, "special": special, "normalized": not special, **sides}
+
+
 def test_an_empty_text_gets_a_token_where_the_tokenizer_adds_none(tiny_bert: Path, tmp_path: Path) -> None:
     tokenizer = read_json(tiny_bert / "tokenizer.json")
     write_json(tmp_path / "tokenizer.json", {**tokenizer, "post_processor": None})

@@ -9,7 +9,6 @@ from gemel.checkpoint.classifier import (
 )
 from gemel.checkpoint.dialects import first_position
 from gemel.checkpoint.folder import (
-    WORDPIECE_FAMILIES,
     ModelFolder,
     RerankerFolder,
     read_encoder_folder,
@@ -24,7 +23,6 @@ from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
 
 __all__ = [
     "POOLING_MODES",
-    "WORDPIECE_FAMILIES",
     "ClassifierFolder",
     "Dense",
     "EncoderReference",

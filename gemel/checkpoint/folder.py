@@ -13,6 +13,13 @@ from typing import Any
 from gemel.checkpoint import dialects, fields
 from gemel.checkpoint.fields import read_json
 from gemel.checkpoint.spec import ACTIVATIONS, Dense, EncoderSpec, Normalise, Pooling
+from gemel.checkpoint.tokenizer_settings import (
+    NORMALISER_KEYS,
+    WORDPIECE_FAMILIES,
+    later_tokens,
+    said_otherwise,
+    vocabulary_of,
+)
 from gemel.checkpoint.weights import WeightFile, check_shapes, find_weights, open_weights
 from gemel.errors import InvalidModel, ModelNotFound
 
@@ -20,8 +27,6 @@ UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
 CLASSIFIER_FILE = "classifier.json"  # in the folder of a text classifier
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-# Architectures whose tokenizer can be made of vocab.txt alone.
-WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
 MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "StaticEmbedding")
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
@@ -48,8 +53,6 @@ IMPLIED_CONFIG_VALUES = {
     "is_encoder_decoder": False,
     "position_embedding_type": "absolute",
 }
-# How a tokenizer is made of vocab.txt.
-VOCABULARY_SETTINGS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 
 @dataclass(frozen=True)
@@ -181,15 +184,21 @@ def _settled(spec: EncoderSpec) -> dict[str, Any]:
 
 def _tokenizer_bytes(model: ModelFolder | RerankerFolder) -> bytes:
     """The tokenizer, however its JSON is laid out; gemel ignores the truncation and padding in it."""
-    file = model.transformer / "tokenizer.json"
-    if file.is_file():
-        tokenizer = read_json(file)
+    folder, settings = model.transformer, model.tokenizer_config
+    name = next((name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
+    tokenizer: dict[str, Any] = {}
+    if name == "tokenizer.json":
+        tokenizer = read_json(folder / name)
         kept = {key: value for key, value in tokenizer.items() if key not in ("truncation", "padding")}
-        return json.dumps(kept, sort_keys=True).encode()
-    settings = {key: model.tokenizer_config.get(key) for key in VOCABULARY_SETTINGS}
-    present = (model.transformer / name for name in TOKENIZER_FILES if (model.transformer / name).is_file())
-    vocabulary = next(present, None)
-    return json.dumps(settings).encode() + (vocabulary.read_bytes() if vocabulary else b"")
+        stated, known = json.dumps(kept, sort_keys=True).encode(), vocabulary_of(tokenizer)
+    else:
+        vocabulary = (folder / name).read_bytes() if name else b""
+        stated = json.dumps({key: settings.get(key) for key in NORMALISER_KEYS}).encode() + vocabulary
+        known = set(vocabulary.decode(errors="replace").split("\n"))
+    changes = said_otherwise(settings, tokenizer, model.config.get("model_type"))
+    later = [entry for entry in later_tokens(folder, settings).items() if entry[0] not in known]
+    # Most folders say the same everywhere, and keep the fingerprint of what they state.
+    return stated + (json.dumps([changes, later], sort_keys=True).encode() if changes or later else b"")
 
 
 def read_licence(folder: Path) -> str | None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.checkpoint import dialects
+from gemel.checkpoint.fields import read_json
 from gemel.checkpoint.folder import (
     OWN_SETTINGS,
     TOKENIZER_FILES,
@@ -25,6 +26,7 @@ from gemel.checkpoint.folder import (
 )
 from gemel.checkpoint.head import Head, write_head
 from gemel.checkpoint.spec import Dense
+from gemel.checkpoint.tokenizer_settings import explicit_settings
 from gemel.checkpoint.weights import SINGLE_FILE
 from gemel.errors import GemelError, InvalidInput, WriteFailed
 from gemel.version import VERSION
@@ -41,8 +43,10 @@ TOKENIZER_FILE_NAMES = (
     "sentencepiece.bpe.model",
     "spiece.model",
 )
-# One of these stands in everything that gemel may replace: a model, a classifier or a training checkpoint.
-OWN_MARKS = ("modules.json", "config.json", "state.json", "classifier.json")
+# What gemel may replace: a model or a classifier, and what has one of the common names and weights beside it.
+OWN_MARKS = ("modules.json", "classifier.json")
+COMMON_MARKS = ("config.json", "state.json")
+WEIGHT_SUFFIXES = (".safetensors", ".bin")
 
 
 def save_encoder_folder(
@@ -127,8 +131,17 @@ def check_free(target: Path, overwrite: bool) -> None:
         raise InvalidInput(
             f"{target} exists already: choose another name, or replace it with --overwrite (overwrite=True)"
         )
-    if not any((target / mark).is_file() for mark in OWN_MARKS):
+    if not _is_replaceable(target):
         raise InvalidInput(f"{target} is not a model folder and holds other things; name another")
+    if (target / ".git").exists():
+        raise InvalidInput(f"{target} is a git repository, whose history would be lost; name another")
+
+
+def _is_replaceable(target: Path) -> bool:
+    if any((target / mark).is_file() for mark in OWN_MARKS):
+        return True
+    has_weights = target.is_dir() and any(file.suffix in WEIGHT_SUFFIXES for file in target.iterdir())
+    return has_weights and any((target / mark).is_file() for mark in COMMON_MARKS)
 
 
 def _take_the_place_of(folder: Path, target: Path) -> None:
@@ -183,7 +196,9 @@ def _write_transformer(
     kept = {name: value for name, value in (config or model.config).items() if name != "_name_or_path"}
     write_json(folder / "config.json", _with_dtype(kept, weights))  # without a folder of someone's machine
     limit = model.spec.max_tokens if isinstance(model, ModelFolder) else model.max_tokens
-    write_json(folder / "tokenizer_config.json", {**model.tokenizer_config, "model_max_length": limit})
+    tokenizer = read_json(model.transformer / "tokenizer.json")
+    settings = explicit_settings(model.tokenizer_config, tokenizer, model.config.get("model_type"))
+    write_json(folder / "tokenizer_config.json", {**settings, "model_max_length": limit})
     for name in TOKENIZER_FILE_NAMES:
         if (model.transformer / name).is_file():
             shutil.copyfile(model.transformer / name, folder / name)

@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemel.checkpoint import WORDPIECE_FAMILIES
+from gemel.checkpoint.tokenizer_settings import WORDPIECE_FAMILIES, has_bert_tokenizer, later_tokens
 from gemel.errors import InvalidModel
 from gemel.tokens.pieces import Ids
 
 if TYPE_CHECKING:
     import tokenizers
-
-BERT_TOKENIZERS = tuple(
-    f"{family}Tokenizer{kind}"
-    for family in ("Bert", "DistilBert", "Electra", "MPNet")
-    for kind in ("", "Fast")
-)
 
 
 def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) -> tokenizers.Tokenizer:
@@ -42,7 +36,9 @@ def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) 
         )
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    _apply_settings(tokenizer, settings_of(folder))
+    settings = settings_of(folder)
+    _apply_settings(tokenizer, settings, config.get("model_type"))
+    _add_later_tokens(tokenizer, folder, settings)
     if lowercase:
         present = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
         tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *present])
@@ -56,14 +52,14 @@ def settings_of(folder: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _apply_settings(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]) -> None:
+def _apply_settings(
+    tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any], architecture: object
+) -> None:
     """What tokenizer_config.json says goes before what tokenizer.json says, as in transformers."""
     from tokenizers import normalizers, pre_tokenizers
 
     normalizer, splitter = tokenizer.normalizer, tokenizer.pre_tokenizer
-    if settings.get("tokenizer_class") in BERT_TOKENIZERS and isinstance(
-        normalizer, normalizers.BertNormalizer
-    ):
+    if has_bert_tokenizer(settings, architecture) and isinstance(normalizer, normalizers.BertNormalizer):
         tokenizer.normalizer = normalizers.BertNormalizer(
             clean_text=normalizer.clean_text,
             handle_chinese_chars=settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
@@ -74,6 +70,15 @@ def _apply_settings(tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any]
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
             add_prefix_space=bool(settings["add_prefix_space"]), use_regex=splitter.use_regex
         )
+
+
+def _add_later_tokens(tokenizer: tokenizers.Tokenizer, folder: Path, settings: Mapping[str, Any]) -> None:
+    """Tokens that were added after a vocabulary was made, and that only files beside it name."""
+    from tokenizers import AddedToken
+
+    for token, ways in later_tokens(folder, settings).items():
+        if tokenizer.token_to_id(token) is None:
+            tokenizer.add_tokens([AddedToken(token, **ways)])
 
 
 def lone_id(config: Mapping[str, Any]) -> Ids:

@@ -122,3 +122,23 @@ def test_a_model_with_a_vocabulary_alone_is_known_by_how_it_is_read(folder: Path
     (folder / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n", encoding="utf-8")
     seen.add(fingerprint(folder))
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize(
+    "said", [{"do_lower_case": False}, {"strip_accents": False}, {"truncation_side": "left"}]
+)
+def test_what_stands_beside_the_tokenizer_and_changes_it_counts(folder: Path, said: dict[str, Any]) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    before = fingerprint(folder)
+    change(folder / "tokenizer_config.json", **said)
+    assert fingerprint(folder) != before
+    change(folder / "tokenizer_config.json", do_lower_case=True, strip_accents=None, truncation_side="right")
+    assert fingerprint(folder) == before
+
+
+def test_tokens_that_were_added_later_count(folder: Path) -> None:
+    before = fingerprint(folder)
+    write_json(folder / "added_tokens.json", {"[PAD]": 0})
+    assert fingerprint(folder) == before
+    write_json(folder / "added_tokens.json", {"[PAD]": 0, "newword": 500})
+    assert fingerprint(folder) != before

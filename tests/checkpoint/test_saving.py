@@ -14,6 +14,7 @@ from stand_ins import read_json, write_json
 
 from gemel.checkpoint import ModelFolder, read_encoder_folder, read_weights, save_encoder_folder, whole_folder
 from gemel.errors import InvalidInput, WriteFailed
+from gemel.tokens import TextTokenizer
 
 
 def save(model: ModelFolder, target: Path, overwrite: bool = False) -> None:
@@ -36,9 +37,28 @@ def test_a_folder_of_other_things_is_never_replaced(folder: Path, tmp_path: Path
     assert content(home) == {"thesis.txt": b"years of work"}
 
 
+def test_a_project_or_a_repository_is_never_taken_for_a_model(tmp_path: Path) -> None:
+    write_json(tmp_path / "project" / "config.json", {})
+    with (
+        pytest.raises(InvalidInput, match="project is not a model folder and holds other things"),
+        whole_folder(tmp_path / "project", overwrite=True),
+    ):
+        pass
+    write_json(tmp_path / "clone" / "modules.json", [])
+    (tmp_path / "clone" / ".git").mkdir()
+    with (
+        pytest.raises(InvalidInput, match="clone is a git repository, whose history would be lost"),
+        whole_folder(tmp_path / "clone", overwrite=True),
+    ):
+        pass
+    assert (tmp_path / "project" / "config.json").is_file()
+    assert (tmp_path / "clone" / ".git").is_dir()
+
+
 @pytest.mark.parametrize("mark", ["modules.json", "config.json", "state.json"])
 def test_a_model_or_a_checkpoint_is_replaced_when_asked(tmp_path: Path, mark: str) -> None:
     write_json(tmp_path / "old" / mark, {})
+    (tmp_path / "old" / "weights.safetensors").touch()
     with whole_folder(tmp_path / "old", overwrite=True) as draft:
         (draft / "new").touch()
     assert [path.name for path in (tmp_path / "old").iterdir()] == ["new"]
@@ -158,3 +178,21 @@ def test_the_rights_of_a_saved_folder_follow_the_umask(folder: Path, tmp_path: P
         os.umask(previous)
     for path in [tmp_path / "new", *(tmp_path / "new").rglob("*")]:
         assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~umask
+
+
+def test_what_the_tokenizer_file_says_is_said_to_programs_that_would_assume_otherwise(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer
+
+    cased = tmp_path / "cased"
+    shutil.copytree(tiny_bert, cased, ignore=shutil.ignore_patterns("tokenizer_config.json"))
+    tokenizer = read_json(cased / "tokenizer.json")
+    tokenizer["normalizer"] |= {"lowercase": False, "strip_accents": False}
+    write_json(cased / "tokenizer.json", tokenizer)
+    save(read_encoder_folder(cased), tmp_path / "saved")
+    saved = read_encoder_folder(tmp_path / "saved")
+    assert saved.fingerprint == read_encoder_folder(cased).fingerprint
+    text = "The Man is éating the dog"
+    ours = TextTokenizer(cased, saved.config, lowercase=False, max_tokens=40).pieces([text]).flat
+    assert AutoTokenizer.from_pretrained(tmp_path / "saved")(text)["input_ids"] == ours.tolist()
