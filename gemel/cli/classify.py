@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from gemel.cli import corpora, options
-from gemel.cli.documents import is_file
+from gemel.cli.documents import lone_file, names_file
 from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from gemel.data.texts import TextRecord
+    from gemel.data.texts import TextRecord, TextSource
     from gemel.tasks.few_shot import Tune
     from gemel.text_encoder import TextEncoder
 
@@ -122,22 +122,22 @@ def _by_names(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
     from gemel.tasks.zero_shot import PLACE, TEMPERATURE, ZeroShotClassifier
 
     labels = _read_labels(choices["labels"])
-    records, n_rows = _records(inputs, choices)
+    texts = _read_inputs(inputs, choices)
     classifier = ZeroShotClassifier(
         _encoder(choices),
         labels,
         template=choices["template"] or PLACE,
         temperature=TEMPERATURE if choices["temperature"] is None else choices["temperature"],
     )
-    _write(records, n_rows, classifier.labels, classifier.probabilities, choices)
+    _write(texts, classifier.labels, classifier.probabilities, choices)
 
 
 def _by_examples(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
     from gemel.loading import load_classifier
 
-    records, n_rows = _records(inputs, choices)
+    texts = _read_inputs(inputs, choices)
     classifier = load_classifier(choices["model"], **_compute(choices))
-    _write(records, n_rows, classifier.classes_.tolist(), classifier.predict_proba, choices)
+    _write(texts, classifier.classes_.tolist(), classifier.predict_proba, choices)
 
 
 def _fit(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
@@ -213,7 +213,7 @@ def _pairs_of(path: str) -> Iterator[tuple[str, str]]:
 
 def _read_labels(given: str) -> dict[str, list[str]] | list[str]:
     """The classes of a list with commas, of a file with one a line, or of a table of labels and texts."""
-    if not _is_file(given):
+    if not names_file(given):
         return [name.strip() for name in given.split(",")]
     from gemel.data.labelled import read_labelled
     from gemel.data.tables import split_suffixes
@@ -228,30 +228,49 @@ def _read_labels(given: str) -> dict[str, list[str]] | list[str]:
     return texts
 
 
-def _records(inputs: Sequence[str], choices: Mapping[str, Any]) -> tuple[Iterable[TextRecord], int | None]:
-    """The texts to classify, and how many there are where that can be known."""
+class _Inputs(NamedTuple):
+    """The texts to classify, how many there are where that can be known, and the type of their ids."""
+
+    records: Iterable[TextRecord]
+    n_rows: int | None
+    id_type: type
+
+
+def _read_inputs(inputs: Sequence[str], choices: Mapping[str, Any]) -> _Inputs:
     from gemel.data.texts import TextRecord, TextSource
 
     if not inputs:
         raise click.UsageError("give a text, several, a file of texts, or - for standard input")
-    if len(inputs) == 1 and (inputs[0] == "-" or choices["input_format"] or _is_file(inputs[0])):
+    is_file = len(inputs) == 1 and choices["input_format"]
+    file = inputs[0] if is_file else lone_file(inputs)
+    if file is not None:
         source = TextSource(
-            inputs[0],
+            file,
             format=choices["input_format"],
             column=choices["column"] or "text",
             id_column=choices["id_column"],
         )
-        return source.records(), source.count_rows()  # a flaw is told before a model is loaded
+        is_parquet = str(choices["output"]).lower().endswith(".parquet")
+        return _looked_through(source, has_typed_columns=is_parquet)
     if choices["column"] or choices["id_column"] or choices["input_format"]:
         raise click.UsageError("--column, --id-column and --input-format go with a file")
-    return [TextRecord(row, text) for row, text in enumerate(inputs)], len(inputs)
+    return _Inputs([TextRecord(row, text) for row, text in enumerate(inputs)], len(inputs), int)
 
 
-def _is_file(name: str) -> bool:
-    """Whether a name is that of a file, or can only be meant as one that is not there."""
-    from gemel.data.tables import split_suffixes
+def _looked_through(source: TextSource, *, has_typed_columns: bool) -> _Inputs:
+    """What a file holds; a flaw is told before a model is loaded."""
+    from gemel.data.results import id_type
+    from gemel.data.selection import rereadable
 
-    return (split_suffixes(name)[0] in INPUT_FORMATS and " " not in name) or is_file(name)
+    if has_typed_columns and source.id_column is not None:
+        source = click.get_current_context().with_resource(rereadable(source))
+    if source.is_stdin or not Path(source.path).is_file():
+        return _Inputs(source.records(), None, int if source.id_column is None else str)
+    n_rows, kinds = 0, {int}
+    for record in source.records():
+        n_rows += 1
+        kinds.add(id_type([record.id]))
+    return _Inputs(source.records(), n_rows, str if str in kinds else int)
 
 
 def _compute(choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,22 +287,21 @@ def _encoder(choices: Mapping[str, Any]) -> TextEncoder:
 
 
 def _write(
-    records: Iterable[TextRecord],
-    n_rows: int | None,
+    texts: _Inputs,
     labels: Sequence[str] | Sequence[int],
     probabilities: Callable[[list[str]], npt.NDArray[np.floating[Any]]],
     choices: Mapping[str, Any],
 ) -> None:
     from gemel.data.results import ResultWriter
 
-    output, remaining = choices["output"], iter(records)
+    output, remaining = choices["output"], iter(texts.records)
     every = _ScoreColumns(labels if choices["scores"] else (), output)
-    columns = {"id": str if choices["id_column"] else int, "text": str, "label": str, "score": float}
+    columns = {"id": texts.id_type, "text": str, "label": str, "score": float}
     shows = sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
     with (
         corpora.partial_report(output),
         ResultWriter(output, {**columns, **every.columns}, overwrite=choices["overwrite"]) as writer,
-        progress_bar(n_rows, "classify", None if shows else False) as bar,
+        progress_bar(texts.n_rows, "classify", None if shows else False) as bar,
     ):
         while window := list(islice(remaining, AT_ONCE)):
             shares = probabilities([record.text for record in window])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from gemel.errors import InvalidInput
 
@@ -117,8 +119,25 @@ class Documents:
         return _read(value, name, source) if name in self._numbers else _plain(value, name, source)
 
 
-def is_file(name: str) -> bool:
-    """Whether there is a file of this name."""
+def lone_file(given: Sequence[str]) -> str | None:
+    """The one file that was given, `-` for standard input; None where only texts were."""
+    files = [name for name in given if name == "-" or names_file(name)]
+    if files and len(given) > 1:
+        raise click.UsageError(
+            f"{files[0]!r} names a file, and is one of {len(given)} inputs; give one file, or texts alone (a "
+            "text that reads as the name of a file can come from standard input)"
+        )
+    return files[0] if files else None
+
+
+def names_file(name: str) -> bool:
+    """Whether a name is that of a file, or can only be meant as one that is not there."""
+    from gemel.data.tables import TABLE_FORMATS, split_suffixes
+
+    return (split_suffixes(name)[0] in ("txt", *TABLE_FORMATS) and " " not in name) or _is_file(name)
+
+
+def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
     except OSError:  # a text can be longer than any name

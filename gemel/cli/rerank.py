@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gemel.cli import options
-from gemel.cli.documents import is_file
+from gemel.cli.documents import lone_file
 from gemel.cli.reports import one_truncation_report
 from gemel.errors import InvalidInput
 
@@ -19,8 +19,10 @@ from gemel.errors import InvalidInput
 @click.argument("texts", nargs=-1, required=True, metavar="FILE|TEXT...")
 @click.option("-m", "--model", metavar="NAME", required=True, help="A cross-encoder: a folder or a hub name.")
 @click.option("-k", type=click.IntRange(min=1), default=None, help="Only the best so many.  [default: all]")
-@click.option("--column", default="text", show_default=True, help="The column of FILE that holds the text.")
-@click.option("--id-column", help="The column of FILE that holds the id.  [default: the row number]")
+@click.option("--column", help="The column of FILE that holds the text.  [default: text]")
+@click.option(
+    "--id-column", metavar="NAME", help="The column of FILE that holds the id.  [default: the row number]"
+)
 @options.compute
 def command(query: str, texts: tuple[str, ...], model: str, k: int | None, **choices: Any) -> None:
     """Put texts in the order in which they fit QUERY, the best first.
@@ -45,11 +47,16 @@ def command(query: str, texts: tuple[str, ...], model: str, k: int | None, **cho
             sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _texts(given: tuple[str, ...], column: str, id_column: str | None) -> tuple[list[int | str], list[str]]:
+def _texts(
+    given: tuple[str, ...], column: str | None, id_column: str | None
+) -> tuple[list[int | str], list[str]]:
     """The texts of the one file that was named, or those that were given."""
-    if len(given) > 1 or not (given[0] == "-" or is_file(given[0])):
+    file = lone_file(given)
+    if file is None:
+        if column or id_column:
+            raise click.UsageError("--column and --id-column go with a file")
         return list(range(len(given))), list(given)
     from gemel.data.texts import TextSource
 
-    records = list(TextSource(given[0], column=column, id_column=id_column).records())
+    records = list(TextSource(file, column=column or "text", id_column=id_column).records())
     return [record.id for record in records], [record.text for record in records]

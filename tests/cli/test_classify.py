@@ -97,6 +97,27 @@ def test_a_file_becomes_a_table(tiny_bert: Path, tmp_path: Path) -> None:
     assert [row["score_piano"] for row in table] == [row["scores"]["piano"] for row in printed]
 
 
+@pytest.mark.parametrize("ids", [[7, 2**40, 9], [7, "n8", 9]], ids=["numbers", "mixed"])
+@pytest.mark.parametrize("is_stdin", [False, True], ids=["file", "standard input"])
+def test_ids_keep_their_type_in_parquet(
+    tiny_bert: Path, tmp_path: Path, ids: list[int | str], is_stdin: bool
+) -> None:
+    rows = [json.dumps({"key": id_, "text": text}) for id_, text in zip(ids, TEXTS, strict=True)]
+    (tmp_path / "in.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    source = ("-", "--input-format", "jsonl") if is_stdin else (tmp_path / "in.jsonl",)
+    arguments = ["classify", "--labels", LABELS, "-m", tiny_bert, *source, "--id-column", "key"]
+    call(*arguments, "-o", tmp_path / "out.parquet", input="\n".join(rows))
+    written = pyarrow.parquet.read_table(tmp_path / "out.parquet").column("id").to_pylist()
+    assert written == (ids if ids[1] == 2**40 else list(map(str, ids)))
+
+
+def test_a_file_among_texts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("the dog sleeps\n", encoding="utf-8")
+    for inputs in (["a.txt", "b.txt"], ["the dog sleeps", str(tmp_path / "here")], ["-", "a dog"]):
+        with pytest.raises(click.UsageError, match="give one file, or texts alone"):
+            call("classify", "--labels", LABELS, *inputs)
+
+
 def test_standard_input_is_classified(tiny_bert: Path) -> None:
     result = call("classify", "--labels", LABELS, "-m", tiny_bert, "-", input="a dog\na piano\n")
     assert [line["id"] for line in lines_of(result)] == [0, 1]

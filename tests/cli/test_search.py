@@ -158,6 +158,14 @@ def test_texts_are_put_in_the_order_of_the_cross_encoder(cross_encoder: Path, tm
     assert by_input == found
 
 
+def test_what_can_only_be_a_file_is_no_text_to_rerank(tmp_path: Path, cross_encoder: Path) -> None:
+    asking = ("rerank", "who sleeps?", "-m", cross_encoder)
+    assert "cannot read missing.txt: No such file" in run(*asking, "missing.txt", check=1).stderr
+    assert "give one file, or texts alone" in run(*asking, "a.txt", "b.csv", check=2).stderr
+    for option in ("--column", "--id-column"):
+        assert "go with a file" in run(*asking, "the dog sleeps", option, "x", check=2).stderr
+
+
 def test_an_encoder_is_no_reranker(tiny_bert: Path, cross_encoder: Path) -> None:
     assert run("rerank", "a", "b", "-m", tiny_bert, check=1).stderr.count("\n") == 1
     assert len(lines_of("rerank", "who sleeps?", "the dog sleeps. " * 1000, "-m", cross_encoder)) == 1
