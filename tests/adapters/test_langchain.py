@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from stand_ins import ToyEncoder
 
 from gemel import load_encoder
 from gemel.errors import InvalidInput, ModelMismatch
+from gemel.index import Collection, Record
 from gemel.pair_scorer import PairScorer
+from gemel.tasks.passages import Chunking, add_documents
 
 pytestmark = pytest.mark.extras
 
@@ -122,6 +124,163 @@ def test_documents_are_forgotten_by_id_or_all_at_once(store: GemelVectorStore) -
     assert store.similarity_search("the dog", k=9) == []
 
 
+def ids_of(documents: Iterable[Document]) -> set[str | None]:
+    return {each.id for each in documents}
+
+
+def test_only_documents_that_pass_the_filter_are_forgotten(store: GemelVectorStore) -> None:
+    store.delete(filter={"kind": "music"})
+    assert ids_of(store.similarity_search("the dog", k=9)) == {"t0", "t1", "t4"}
+    asyncio.run(store.adelete(filter="row > 0"))
+    assert ids_of(store.similarity_search("the dog", k=9)) == {"t0"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"where": {"kind": "music"}}, "delete was given where, which it does not know"),
+        ({"delete_all": False}, "delete was given delete_all"),
+        ({"filter": {}}, "the filter {}, which everything passes"),
+        ({"filter": None}, "the filter None, which everything passes"),
+        ({"filter": ""}, "its end at character 0"),
+        ({"filter": {"row` > 0 or `row": 0}}, "no ` in it"),
+        ({"filter": {"row": 1}, "ids": ["t0"]}, "ids and a filter"),
+        ({"ids": "t0"}, "put it into a list"),
+    ],
+)
+def test_what_delete_cannot_honour_removes_nothing(
+    store: GemelVectorStore, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        store.delete(**arguments)
+    assert len(store.collection) == 5
+
+
+@pytest.mark.parametrize("search_type", ["similarity", "similarity_score_threshold", "mmr"])
+def test_a_keyword_that_a_search_does_not_know_is_refused(store: GemelVectorStore, search_type: str) -> None:
+    known = {"score_threshold": 0.1} if search_type == "similarity_score_threshold" else {}
+    retriever = store.as_retriever(search_type=search_type, search_kwargs={"where": {"row": 1}, **known})
+    with pytest.raises(InvalidInput, match="was given where, which it does not know"):
+        retriever.invoke("dog")
+    with pytest.raises(InvalidInput, match="was given where, which it does not know"):
+        asyncio.run(retriever.ainvoke("dog"))
+
+
+def test_unknown_keywords_are_refused_beside_vectors_and_texts_too(store: GemelVectorStore) -> None:
+    vector = store.embeddings.embed_query("dog")
+    for ask in (store.similarity_search_by_vector, store.max_marginal_relevance_search_by_vector):
+        with pytest.raises(InvalidInput, match="was given where"):
+            ask(vector, where={"row": 1})
+    with pytest.raises(InvalidInput, match="add_texts was given namespace"):
+        store.add_texts(["a dog"], namespace="mine")
+    assert len(store.collection) == 5
+
+
+def test_what_retrievers_of_langchain_give_is_honoured(store: GemelVectorStore) -> None:
+    music = {"filter": {"kind": "music"}}
+    for search_type, choices in (
+        ("similarity", {"k": 5, "mode": "hybrid"}),
+        ("similarity_score_threshold", {"k": 5, "score_threshold": 0.0, "mode": "dense"}),
+        ("mmr", {"k": 5, "fetch_k": 5, "lambda_mult": 0.3}),
+    ):
+        retriever = store.as_retriever(search_type=search_type, search_kwargs={**choices, **music})
+        assert ids_of(retriever.invoke("the piano")) == {"t2", "t3"}
+
+
+def test_scores_are_those_of_the_mode(store: GemelVectorStore) -> None:
+    ((found, score),) = store.similarity_search_with_score("guitar", k=1, mode="lexical")
+    (expected,) = store.collection.lexical("guitar", 1)
+    assert (found.id, score) == ("t3", expected.score)
+    (_, score), *_ = store.similarity_search_with_score("the old piano", k=2, mode="hybrid")
+    assert score == pytest.approx(2 / 61)
+    with pytest.raises(InvalidInput, match="mode is 'both'; expected one of dense, lexical, hybrid"):
+        store.similarity_search("guitar", mode="both")  # type: ignore[arg-type]
+
+
+def test_relevance_is_refused_where_scores_have_no_upper_end(store: GemelVectorStore) -> None:
+    retriever = store.as_retriever(
+        search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.2, "mode": "hybrid"}
+    )
+    with pytest.raises(InvalidInput, match="only mode='dense' has it"):
+        retriever.invoke("guitar")
+    with pytest.raises(InvalidInput, match="only mode='dense' has it"):
+        asyncio.run(retriever.ainvoke("guitar"))
+
+
+def test_ids_that_are_integers_serve_as_they_are_shown(tmp_path: Path) -> None:
+    texts = dict(zip((17, -3, "18", 1 << 40), TEXTS, strict=False))
+    with Collection.create(tmp_path / "store", ToyEncoder()) as collection:
+        collection.add(list(texts.values()), ids=list(texts))
+    store = GemelVectorStore(tmp_path / "store", GemelEmbeddings(ToyEncoder()))
+    shown = store.similarity_search("the dog", k=9)
+    assert ids_of(shown) == {"17", "-3", "18", str(1 << 40)}
+    found = store.get_by_ids([str(each.id) for each in shown])
+    assert found == shown
+    assert store.get_by_ids(["017", "9" * 30, "3"]) == []
+    assert store.add_texts(["a new guitar"], ids=["17"]) == ["17"]
+    assert [each.page_content for each in store.get_by_ids(["17"])] == ["a new guitar"]
+    assert len(store.collection) == 4
+    store.delete(["17", "18"])
+    assert ids_of(store.similarity_search("the dog", k=9)) == {"-3", str(1 << 40)}
+    store.collection.close()
+
+
+@pytest.fixture
+def store_of_passages(tmp_path: Path) -> Iterator[GemelVectorStore]:
+    documents = [
+        Record("long", "the dog runs in the old garden. " * 6, {"kind": "animal"}),
+        Record(17, "a new guitar and an old piano. " * 6, {"kind": "music"}),
+        Record("short", "a cat sleeps"),
+    ]
+    with Collection.create(tmp_path / "store", ToyEncoder()) as collection:
+        add_documents(collection, documents, Chunking(16))
+    made = GemelVectorStore(tmp_path / "store", GemelEmbeddings(ToyEncoder()))
+    yield made
+    made.collection.close()
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+def test_a_passage_that_was_found_is_known_by_its_id(store_of_passages: GemelVectorStore, mode: Any) -> None:
+    for query in ("the dog runs", "a new guitar", "a cat sleeps"):
+        for found in store_of_passages.similarity_search(query, k=2, mode=mode):
+            assert found.id is not None
+            assert store_of_passages.get_by_ids([found.id]) == [found]
+
+
+def test_a_document_that_was_cut_is_found_and_forgotten_as_a_whole(
+    store_of_passages: GemelVectorStore,
+) -> None:
+    store = store_of_passages
+    n_passages = len(store.get_by_ids(["long"]))
+    assert n_passages > 1
+    assert ids_of(store.get_by_ids(["long"])) == {f"long#{number}" for number in range(1, n_passages + 1)}
+    assert "17#1" in ids_of(store.get_by_ids(["17"]))
+    store.delete(["long#2"])
+    assert store.get_by_ids(["long", "long#1", "long#2"]) == []
+    store.delete(filter="_passage.number = 2")
+    assert ids_of(store.similarity_search("guitar", k=9)) == {"short"}
+
+
+def test_a_passage_whose_document_lacks_its_first_one_can_be_forgotten(
+    store_of_passages: GemelVectorStore,
+) -> None:
+    store_of_passages.collection.remove(["long#1"])
+    store_of_passages.delete(["long#2"])
+    assert store_of_passages.get_by_ids(["long#2"]) == []
+
+
+def test_indexing_by_langchain_goes_on_where_documents_are_gone_already(store: GemelVectorStore) -> None:
+    from langchain_core.indexing import InMemoryRecordManager, index
+
+    manager = InMemoryRecordManager("gemel")
+    manager.create_schema()
+    documents = [Document(page_content=text, metadata={"source": text}) for text in TEXTS]
+    index(documents, manager, store, cleanup="full", key_encoder="sha256")
+    store.delete()
+    found = index(documents[:1], manager, store, cleanup="full", key_encoder="sha256")
+    assert found["num_deleted"] == 4
+
+
 def test_words_find_too(store: GemelVectorStore) -> None:
     assert [each.id for each in store.similarity_search("guitar", k=1, mode="lexical")] == ["t3"]
     assert store.similarity_search("old piano", k=1, mode="hybrid")[0].id == "t2"
@@ -135,6 +294,22 @@ def test_a_retriever_and_diversity_work_as_elsewhere(store: GemelVectorStore) ->
     assert found[0].id == "t0"
     by_vector = store.similarity_search_by_vector(store.embeddings.embed_query("a cat sleeps"), k=1)
     assert by_vector[0].id == "t1"
+
+
+def test_a_text_that_changes_during_a_search_is_not_judged_by_another_ones_vector(
+    store: GemelVectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = store.collection.search_vectors
+
+    def search_and_change(*arguments: Any, **choices: Any) -> Any:
+        found = search(*arguments, **choices)
+        store.add_texts(["a new guitar"], ids=["t0"])
+        store.delete(["t1"])
+        return found
+
+    monkeypatch.setattr(store.collection, "search_vectors", search_and_change)
+    found = store.max_marginal_relevance_search("the dog runs", k=5, fetch_k=5)
+    assert ids_of(found) == {"t2", "t3", "t4"}
 
 
 def test_a_store_lasts_and_refuses_another_model(store: GemelVectorStore, tiny_bert: Path) -> None:
