@@ -24,7 +24,7 @@ class Pieces:
     n_texts: int
     cut: tuple[int, ...] = ()  # the texts that lost their end
     owners: npt.NDArray[np.int64] | None = None  # (pieces,) the text of each piece; None: one piece each
-    weights: npt.NDArray[np.float32] | None = None  # (pieces,) its tokens, special ones apart; at least 1
+    weights: npt.NDArray[np.float32] | None = None  # (pieces,) its tokens, or 1 if it is alone
 
     @classmethod
     def of(cls, sequences: Sequence[Ids], n_texts: int, **others: Any) -> Pieces:

@@ -43,9 +43,12 @@ def plain_tokenizer(tokenizer: tokenizers.Tokenizer) -> _native.WordPiece | None
     if not all(start.isascii() for start in starts):
         return None
     stops = "".join(sorted({case for start in starts for case in (start.lower(), start.upper())}))
-    return _native.WordPiece(
-        vocabulary, unknown, lowercase or normalizer.lowercase, stops, model.max_input_chars_per_word
-    )
+    try:
+        return _native.WordPiece(
+            vocabulary, unknown, lowercase or normalizer.lowercase, stops, model.max_input_chars_per_word
+        )
+    except ValueError:  # a vocabulary too large for its numbers: word vectors of several million words
+        return None
 
 
 def with_others(

@@ -170,10 +170,12 @@ class TextTokenizer:
         weights: list[int] = []
         for row, content in enumerate(contents):
             head, body = content[:n_prompt], content[n_prompt:]
-            for start, end in _windows(len(body), self.room - n_prompt):
+            windows = list(_windows(len(body), self.room - n_prompt))
+            for start, end in windows:
                 ids.append(self._wrap(np.concatenate([head, body[start:end]])))
                 owners.append(row)
-                weights.append(max(end - start, 1))
+                # A text of one window weighs 1, so that its mean has the bits that it has without long ones.
+                weights.append(max(end - start, 1) if len(windows) > 1 else 1)
         return Pieces.of(ids, len(contents), owners=np.array(owners), weights=np.array(weights, np.float32))
 
     def _cut(self, content: Ids) -> Ids:

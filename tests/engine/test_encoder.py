@@ -101,6 +101,15 @@ def test_long_texts_read_whole_are_those_of_torch(tiny_bert: Path, precision: st
     assert (ours * theirs).sum(1).min() > (0.99999 if precision == "float32" else 0.97)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_short_text_has_the_same_bits_beside_one_that_is_read_in_windows(
+    tiny_bert: Path, precision: str
+) -> None:
+    chunked = native(tiny_bert, precision).with_on_truncate("chunk")
+    beside = chunked.encode([*TEXTS, "dog " * 90])[:-1]
+    np.testing.assert_array_equal(beside, chunked.encode(TEXTS))
+
+
 def test_vectors_go_where_the_caller_wants_them(encoder: NativeEncoder, tmp_path: Path) -> None:
     mapped = np.lib.format.open_memmap(
         tmp_path / "vectors.npy", mode="w+", dtype=np.float32, shape=(len(TEXTS), 32)
