@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from gemel.adapters.opening import (
@@ -15,34 +16,54 @@ from gemel.adapters.opening import (
 )
 from gemel.contracts import Encoder, Reranker
 from gemel.errors import InvalidInput, MissingExtra
+from gemel.loading import DEFAULT_MODEL
 from gemel.tasks.rerank import rerank
 
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding
-    from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.bridge.pydantic import Field, PrivateAttr
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 except ImportError:
     raise MissingExtra("the LlamaIndex adapter", "llama-index") from None
 
 BATCH_SIZE = 2_048  # the most that LlamaIndex allows; the engine packs texts by itself
+_OPEN = "gemel "  # begins the label of a model that was given open, and cannot be opened by its name
 
 
 class GemelEmbedding(BaseEmbedding):
     """Texts into vectors, each side with the prompt that the model has for it."""
 
+    opened_with: dict[str, Any] = Field(
+        default_factory=dict, description="The choices of gemel.load_encoder that the model was opened with."
+    )
     _queries: Encoder = PrivateAttr()
     _documents: Encoder = PrivateAttr()
 
     def __init__(
-        self, model: EncoderLike = None, *, embed_batch_size: int = BATCH_SIZE, **choices: Any
+        self,
+        model: EncoderLike = None,
+        *,
+        model_name: str | None = None,
+        embed_batch_size: int = BATCH_SIZE,
+        opened_with: dict[str, Any] | None = None,
+        **choices: Any,
     ) -> None:
         """`model` is a name, a folder or an open encoder; the choices are those of `gemel.load_encoder`, and
-        of LlamaIndex `callback_manager`, `num_workers` and `embeddings_cache`."""
+        of LlamaIndex `callback_manager`, `num_workers` and `embeddings_cache`.
+
+        `model_name` alone is opened, too; beside a model it is only what LlamaIndex calls that.
+        """
         own = {name: choices.pop(name) for name in list(choices) if name in BaseEmbedding.model_fields}
-        encoder = open_encoder(model, **choices)
-        name = str(model) if isinstance(model, str) else f"gemel {encoder.fingerprint}"
-        super().__init__(model_name=own.pop("model_name", name), embed_batch_size=embed_batch_size, **own)
+        chosen = {**(opened_with or {}), **choices}
+        source = _checked_name(model_name) if model is None else model
+        encoder = open_encoder(source, **chosen)
+        super().__init__(
+            model_name=model_name or _label(source, encoder),
+            embed_batch_size=embed_batch_size,
+            opened_with=chosen,
+            **own,
+        )
         self._queries, self._documents = for_queries(encoder), for_documents(encoder)
 
     @classmethod
@@ -98,6 +119,22 @@ class GemelRerank(BaseNodePostprocessor):
                 node.node.metadata["retrieval_score"] = node.score
             node.score = each.score
         return [nodes[each.row] for each in ranked]
+
+
+def _checked_name(name: str | None) -> str | None:
+    if name is not None and name.startswith(_OPEN):
+        raise InvalidInput(
+            f"model_name is {name!r}, which stands for a model that was given open; give that model, or the "
+            "name or folder that it was opened by"
+        )
+    return name
+
+
+def _label(source: EncoderLike, encoder: Encoder) -> str:
+    """What a model can be opened by again, or what says that it cannot."""
+    if source is None:
+        return DEFAULT_MODEL
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else f"{_OPEN}{encoder.fingerprint}"
 
 
 def _listed(encoder: Encoder, texts: list[str]) -> list[list[float]]:

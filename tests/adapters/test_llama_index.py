@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from adapters.packages import imported
 from stand_ins import ToyEncoder
 
 from gemel import load_encoder
-from gemel.errors import InvalidInput
+from gemel.errors import InvalidInput, ModelNotFound
+from gemel.loading import DEFAULT_MODEL
 from gemel.pair_scorer import PairScorer
 
 pytestmark = pytest.mark.extras
@@ -40,6 +42,41 @@ def test_each_side_has_its_own_prompt(core: Any, prompted_folder: Path) -> None:
     assert asyncio.run(model.aget_text_embedding_batch(TEXTS)) == texts
     assert model.get_text_embedding(TEXTS[1]) == texts[1]
     assert (model.class_name(), model.model_name) == ("GemelEmbedding", str(prompted_folder))
+
+
+def test_a_model_is_opened_by_the_name_that_llama_index_has_for_it(core: Any, tiny_bert: Path) -> None:
+    from gemel.adapters.llama_index import GemelEmbedding
+
+    expected = load_encoder(tiny_bert, precision="float32").encode_one("a dog").tolist()
+    named = GemelEmbedding(model_name=str(tiny_bert), precision="float32")
+    assert named.get_text_embedding("a dog") == expected
+    for model in (named, GemelEmbedding(tiny_bert, precision="float32")):
+        assert model.model_name == str(tiny_bert)
+        for again in (GemelEmbedding.from_dict(model.to_dict()), pickle.loads(pickle.dumps(model))):
+            assert again.get_text_embedding("a dog") == expected
+    labelled = GemelEmbedding(str(tiny_bert), model_name="ours", precision="float32")
+    assert (labelled.model_name, labelled.get_text_embedding("a dog")) == ("ours", expected)
+
+
+def test_a_name_that_opens_nothing_is_refused(core: Any, tmp_path: Path) -> None:
+    from gemel.adapters.llama_index import GemelEmbedding
+
+    with pytest.raises(ModelNotFound):
+        GemelEmbedding(model_name=str(tmp_path / "nowhere"))
+    saved = GemelEmbedding(ToyEncoder()).to_dict()
+    with pytest.raises(InvalidInput, match="stands for a model that was given open; give that model"):
+        GemelEmbedding.from_dict(saved)
+    again = GemelEmbedding.from_dict(saved, model=ToyEncoder())
+    assert again.get_text_embedding("a dog") == ToyEncoder().encode(["a dog"])[0].tolist()
+
+
+def test_the_default_model_has_a_name_by_which_it_is_opened_again(
+    core: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gemel.adapters import llama_index
+
+    monkeypatch.setattr(llama_index, "open_encoder", lambda model, **choices: ToyEncoder())
+    assert llama_index.GemelEmbedding().model_name == DEFAULT_MODEL
 
 
 def test_an_index_of_theirs_finds_the_nearest_text(core: Any) -> None:
