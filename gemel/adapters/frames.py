@@ -41,7 +41,11 @@ def embed(column: Any, model: EncoderLike = None, **choices: Any) -> Column:
 def with_embeddings(
     frame: Frame, column: str, model: EncoderLike = None, *, into: str = "embedding", **choices: Any
 ) -> Frame:
-    """The frame with one column more: the vectors of its texts. It may be of pandas, polars or Arrow."""
+    """The frame with one column more: the vectors of its texts. It may be of pandas, polars or Arrow.
+
+    A frame of pandas that was written to Parquet is read with `dtype_backend="pyarrow"`: without it, pandas
+    refuses columns of lists.
+    """
     given: Any = frame
     names = list(given.column_names if isinstance(given, pyarrow.Table) else given.columns)
     if column not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,20 @@ def test_pandas_frames_keep_their_index_and_get_an_arrow_column() -> None:
     assert np.array_equal(rows, encoder.given)
     assert np.shares_memory(rows, encoder.given)
     assert "embedding" not in frame
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_a_pandas_frame_is_read_again_with_arrows_types(
+    tmp_path: Path, toy_encoder: ToyEncoder, ending: str
+) -> None:
+    pandas = imported("pandas")
+    path = tmp_path / f"frame.{ending}"
+    made = with_embeddings(pandas.DataFrame({"text": TEXTS}), "text", toy_encoder)
+    getattr(made, f"to_{ending}")(path)
+    again = getattr(pandas, f"read_{ending}")(path, dtype_backend="pyarrow")
+    assert again["text"].tolist() == TEXTS
+    assert np.array_equal(vectors_of(again["embedding"]), toy_encoder.encode(TEXTS))
 
 
 @pytest.mark.extras
