@@ -21,10 +21,15 @@ except ImportError:
 
 NAME = "gemel"
 KEY = "gemel_vector"  # in a document's user data, which spaCy saves with it
+MODEL_KEY = "gemel_model"  # the fingerprint of what made the vector
 
 
 class SentenceVectors:
-    """The component: documents are encoded as they pass, spans when they are asked."""
+    """The component: documents are encoded as they pass, spans when they are asked.
+
+    A document that comes from a file or another process has kept its vector and lost the way to it, for
+    spaCy leaves hooks behind: passing through the component again gives that back, and encodes nothing.
+    """
 
     def __init__(self, model: EncoderLike = None, **choices: Any) -> None:
         self.encoder: Encoder = open_encoder(model, **choices)
@@ -49,8 +54,11 @@ class SentenceVectors:
         return float(pairwise(self.vector(part)[None], np.asarray(other.vector)[None])[0])
 
     def _with_vectors(self, docs: list[Doc]) -> list[Doc]:
-        for doc, vector in zip(docs, self.encoder.encode([doc.text for doc in docs]), strict=True):
+        new = [doc for doc in docs if doc.user_data.get(MODEL_KEY) != self.encoder.fingerprint]
+        for doc, vector in zip(new, self.encoder.encode([doc.text for doc in new]), strict=True):
             doc.user_data[KEY] = vector
+            doc.user_data[MODEL_KEY] = self.encoder.fingerprint
+        for doc in docs:
             for hooks in (doc.user_hooks, doc.user_span_hooks):
                 hooks["vector"] = self.vector
                 hooks["vector_norm"] = self._length

@@ -45,6 +45,37 @@ def test_many_documents_give_the_same_as_one_by_one(nlp: Any) -> None:
         assert np.array_equal(doc.vector, nlp(text).vector)
 
 
+class KnownOnly:
+    """In place of an encoder that has nothing left to encode."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.dim, self.fingerprint = encoder.dim, encoder.fingerprint
+
+    def encode(self, texts: Any) -> np.ndarray:
+        assert not texts
+        return np.zeros((0, self.dim), np.float32)
+
+
+@pytest.mark.filterwarnings("ignore:.*W109:UserWarning")
+def test_documents_from_elsewhere_have_vectors_again_once_they_pass_through_the_component(
+    nlp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    component, expected = nlp.get_pipe("gemel"), nlp(TEXTS[0]).vector
+    saved = imported("spacy").tokens.Doc(nlp.vocab).from_bytes(nlp(TEXTS[0]).to_bytes())
+    docs = [saved, *nlp.pipe(TEXTS[:1], n_process=2)]
+    monkeypatch.setattr(component, "encoder", KnownOnly(component.encoder))
+    for doc in component.pipe(docs):
+        assert np.array_equal(doc.vector, expected)
+        assert doc.similarity(doc) == pytest.approx(1)
+
+
+def test_a_vector_of_another_model_is_made_anew(nlp: Any) -> None:
+    doc = nlp(TEXTS[0])
+    expected = doc.vector
+    doc.user_data.update(gemel_vector=np.zeros(3, np.float32), gemel_model="another")
+    assert np.array_equal(nlp.get_pipe("gemel")(doc).vector, expected)
+
+
 def test_similarity_is_the_cosine_of_the_vectors(nlp: Any) -> None:
     first, second = nlp(TEXTS[0]), nlp(TEXTS[1])
     expected = pairwise(first.vector[None], second.vector[None])[0]
