@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from stand_ins import ToyEncoder, make_tiny_model
+
+from gemel import _native
 
 # A busy machine is no failure; and what CI finds, it finds again.
 settings.register_profile("gemel", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -18,6 +21,20 @@ settings.load_profile("gemel")
 @pytest.fixture
 def toy_encoder() -> ToyEncoder:
     return ToyEncoder()
+
+
+@pytest.fixture
+def threads_of_comparing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many threads each set of vectors was given that is compared from now on."""
+    seen: list[int] = []
+    original = _native.PackedRows
+
+    def packed(rows: Any, is_cosine: bool, instruction_set: str, n_threads: int, most_bytes: int) -> Any:
+        seen.append(n_threads)
+        return original(rows, is_cosine, instruction_set, n_threads, most_bytes)
+
+    monkeypatch.setattr(_native, "PackedRows", packed)
+    return seen
 
 
 @pytest.fixture(scope="session")

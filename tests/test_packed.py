@@ -11,7 +11,7 @@ import pytest
 
 from gemel import _native
 from gemel.errors import InvalidInput
-from gemel.similarity import PackedRows, pairs_above, pairwise, top_k, top_pairs
+from gemel.similarity import PackedRows, pairs_above, pairwise, top_k, top_pairs, using_threads
 from gemel.similarity.blocks import best_pairs
 from gemel.similarity.measures import Comparison
 
@@ -268,3 +268,18 @@ def test_empty_sets_have_no_pairs() -> None:
     assert len(top_pairs(empty, 5, others=some)) == len(top_pairs(some, 5, others=empty)) == 0
     assert sum(len(block) for block in pairs_above(some, 0.5, others=empty)) == 0
     assert PackedRows(empty).search(some, 2).ids.tolist() == [[-1, -1], [-1, -1]]
+
+
+def test_searches_use_as_many_threads_as_they_are_told(threads_of_comparing: list[int]) -> None:
+    rows = np.random.default_rng(0).standard_normal((2_100, 100)).astype(np.float32)
+    with using_threads(3):
+        with using_threads(None):
+            top_k(rows[:2], rows, 1)
+        top_pairs(rows, 5_000)  # which looks at a sample first
+        list(pairs_above(rows, 0.9))
+    assert set(threads_of_comparing) == {1, 3}  # queries are packed by one
+    threads_of_comparing.clear()
+    list(pairs_above(rows, 0.9))
+    assert set(threads_of_comparing) == {_native.usable_cores()}
+    with pytest.raises(InvalidInput, match="threads is 0; expected at least 1"), using_threads(0):
+        pass

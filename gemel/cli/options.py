@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -92,8 +92,21 @@ def collection(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compute(command: Command) -> Command:
-    """Where and how to compute: `device`, `precision` and `threads`, as `load_encoder` takes them."""
-    return device(_precision(_threads(command)))
+    """Where and how to compute: `device`, `precision` and `threads`, as `load_encoder` takes them.
+
+    As many threads also compare vectors.
+    """
+
+    @wraps(command)
+    def limited(*arguments: Any, threads: int | None, **others: Any) -> Any:
+        if threads is None:
+            return command(*arguments, threads=threads, **others)
+        from gemel.similarity import using_threads
+
+        with using_threads(threads):
+            return command(*arguments, threads=threads, **others)
+
+    return cast(Command, device(_precision(_threads(limited))))
 
 
 def runner(command: Command) -> Command:

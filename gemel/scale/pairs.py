@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.scale.runners import LocalRunner, Runner, shared
-from gemel.similarity import Pairs, pairs_above, top_pairs
+from gemel.similarity import Pairs, pairs_above, top_pairs, using_threads
 from gemel.tasks.thresholds import checked_threshold
 
 OnProgress = Callable[[int, int], object]
@@ -89,7 +89,7 @@ class _Tiles:
         """All pairs that reach the floor, a block of left rows at a time, in order."""
         waiting: dict[int, list[Pairs]] = {number: [] for number in range(len(self._left))}
         next_row = 0
-        for number, pairs in self._run(partial(_above, self._measure), lambda: floor):
+        for number, pairs in self._run(partial(_above, self._measure, self._runner.threads()), lambda: floor):
             waiting[number].append(pairs)
             while next_row in waiting and len(waiting[next_row]) == self._n_tiles(next_row):
                 yield _sorted(waiting.pop(next_row), by_score=False)
@@ -102,7 +102,7 @@ class _Tiles:
         def floor() -> float | None:
             return float(best.scores[-1]) if len(best) == n_pairs else at_least
 
-        for _, pairs in self._run(partial(_best, self._measure, n_pairs), floor):
+        for _, pairs in self._run(partial(_best, self._measure, self._runner.threads(), n_pairs), floor):
             best = _sorted([best, pairs], by_score=True, limit=n_pairs)
         yield best
 
@@ -135,19 +135,21 @@ class _Tiles:
         ]
 
 
-def _above(measure: str, tile: Tile) -> tuple[int, Pairs]:
+def _above(measure: str, threads: int | None, tile: Tile) -> tuple[int, Pairs]:
     assert tile.floor is not None
     left, right = tile.left.vectors(), None if tile.right is None else tile.right.vectors()
     if right is None and len(left) < 2:
         return tile.number, _placed(tile, [])
-    return tile.number, _placed(tile, [*pairs_above(left, tile.floor, others=right, measure=measure)])
+    with using_threads(threads):
+        return tile.number, _placed(tile, [*pairs_above(left, tile.floor, others=right, measure=measure)])
 
 
-def _best(measure: str, n_pairs: int, tile: Tile) -> tuple[int, Pairs]:
+def _best(measure: str, threads: int | None, n_pairs: int, tile: Tile) -> tuple[int, Pairs]:
     left, right = tile.left.vectors(), None if tile.right is None else tile.right.vectors()
     if right is None and len(left) < 2:
         return tile.number, _placed(tile, [])
-    found = top_pairs(left, n_pairs, others=right, measure=measure, at_least=tile.floor)
+    with using_threads(threads):
+        found = top_pairs(left, n_pairs, others=right, measure=measure, at_least=tile.floor)
     return tile.number, _placed(tile, [found])
 
 

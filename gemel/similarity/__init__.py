@@ -7,7 +7,7 @@ any size of block and any number of threads.
 from __future__ import annotations
 
 from gemel.similarity.measures import MEASURES, cosine, dot, euclidean, manhattan, normalise, pairwise
-from gemel.similarity.packed import PackedRows
+from gemel.similarity.packed import PackedRows, using_threads
 from gemel.similarity.search import Neighbours, Pairs, neighbours, pairs_above, top_k, top_pairs
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     "pairwise",
     "top_k",
     "top_pairs",
+    "using_threads",
 ]

@@ -9,6 +9,8 @@ threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,20 @@ _MOST_BYTES = 2**30  # of packed rows that are kept; what is beyond them is pack
 _PRODUCTS_AT_ONCE = 4e11  # about a second: so often is progress told, and an interrupt heard
 _PAIRS_AT_ONCE = 4_000_000
 
+_threads: ContextVar[int | None] = ContextVar("threads of comparing", default=None)
+
+
+@contextmanager
+def using_threads(threads: int | None) -> Iterator[None]:
+    """Within, so many threads compare vectors, and not as many as there are cores; None changes nothing."""
+    if threads is not None and threads < 1:
+        raise InvalidInput(f"threads is {threads}; expected at least 1, or None to leave it as it is")
+    before = _threads.set(threads or _threads.get())
+    try:
+        yield
+    finally:
+        _threads.reset(before)
+
 
 class PackedRows:
     """Rows (n, dim) that stay where they are, in memory or in a mapped file, ready to be compared."""
@@ -44,7 +60,8 @@ class PackedRows:
         self.rows: Vectors = np.ascontiguousarray(as_rows(name, vectors))
         self.measure = measure
         is_small = self.rows.size < 200_000  # starting threads would take longer than the work
-        n_threads = threads or (1 if is_small else _native.usable_cores())
+        self._threads = threads or _threads.get()
+        n_threads = threads or (1 if is_small else self._threads or _native.usable_cores())
         self._native = _native.PackedRows(self.rows, measure == "cosine", "", n_threads, _MOST_BYTES)
         unfit = self._native.first_beyond(LONGEST**2)
         if unfit >= 0:
@@ -122,7 +139,7 @@ class PackedRows:
         stride = 128
         if limit < 4096 or len(self) < 16 * stride or len(self) * len(others) < 20 * limit:
             return -np.inf
-        sample = PackedRows(self.rows[::stride], self.measure)
+        sample = PackedRows(self.rows[::stride], self.measure, threads=self._threads)
         # Within one set the sample meets every pair twice, and each of its rows itself.
         expected = limit / stride * (2 if others is self else 1) + (len(sample) if others is self else 0)
         return float(sample._best(others, int(1.3 * expected), -np.inf, None)[2][-1])

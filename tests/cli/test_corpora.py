@@ -331,6 +331,23 @@ def test_a_calibration_of_another_model_is_refused(texts: Path, tiny_bert: Path,
         assert "the calibration was made for the model 0123456789ab, and this one is" in message
 
 
+@pytest.mark.parametrize(
+    "verb", [("mine", "--at-least", 0.9), ("mine", "-k", 1), ("dedupe",), ("cluster",), ("cluster", "--plot")]
+)
+def test_as_many_threads_compare_as_were_asked_for(
+    tmp_path: Path, threads_of_comparing: list[int], verb: tuple[object, ...]
+) -> None:
+    vectors = np.random.default_rng(0).standard_normal((1_000, 256)).astype(np.float32)
+    np.save(tmp_path / "v.npy", vectors)
+    (tmp_path / "t.txt").write_text("".join(f"text {row}\n" for row in range(1_000)))
+    name, *options = verb
+    if "--plot" in options:
+        options.append(tmp_path / "map.png")
+    run(name, tmp_path / "t.txt", "--vectors", tmp_path / "v.npy", "--threads", 3, *options)
+    assert max(threads_of_comparing) == 3
+    assert set(threads_of_comparing) <= {1, 3}
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_takes_no_files_is_told_before_the_work(texts: Path, tiny_bert: Path) -> None:
     folder = texts.parent / "closed"

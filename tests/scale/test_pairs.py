@@ -107,3 +107,11 @@ def test_what_has_no_pairs_is_refused() -> None:
         mine(vectors, n_pairs=0)
     with pytest.raises(InvalidInput, match="expected at least one row"):
         mine(vectors[:0], n_pairs=1)
+
+
+def test_a_tile_is_compared_by_the_threads_that_its_worker_has(threads_of_comparing: list[int]) -> None:
+    vectors = np.random.default_rng(0).standard_normal((1_000, 256)).astype(np.float32)
+    for choice in ({"n_pairs": 5}, {"at_least": 0.9}):
+        list(mine(vectors, **choice, runner=LocalRunner(3)))  # type: ignore[arg-type]
+        assert set(threads_of_comparing) == {3}
+        threads_of_comparing.clear()
