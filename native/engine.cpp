@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "cpu.hpp"
 
@@ -61,7 +62,8 @@ const Kernels& kernels_named(const std::string& name) {
 }
 
 Engine::Engine(const Settings& settings, const Kernels& kernels, int n_threads)
-    : kernels(kernels), n_down_groups(settings.n_down_groups), wanted_tokens(settings.tokens_at_once), pool(n_threads), workspaces(pool.size()) {
+    : kernels(kernels), n_down_groups(settings.n_down_groups), wanted_tokens(settings.tokens_at_once),
+      pool(n_threads, [this] { leave_workspaces(); }), workspaces(pool.size()) {
     if (settings.hidden < 1 || settings.n_heads < 1 || settings.n_positions < 1 || settings.first_position < 0)
         refuse("hidden, n_heads and n_positions must be positive");
     if (settings.head_dim < 16 || settings.head_dim % 16) refuse("head_dim must be a multiple of 16");
@@ -79,6 +81,11 @@ Engine::Engine(const Settings& settings, const Kernels& kernels, int n_threads)
     model.activation = settings.activation;
     model.epsilon = settings.epsilon;
     model.is_int8 = settings.is_int8;
+}
+
+// A forked child's are copies of what its parent's threads were writing: not even to be freed.
+void Engine::leave_workspaces() {
+    (void)new std::vector<Workspace>(std::exchange(workspaces, std::vector<Workspace>(pool.size())));
 }
 
 size_t Engine::n_bytes() const {

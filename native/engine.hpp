@@ -88,6 +88,7 @@ class Engine {
         std::vector<float> pooled;
     };
 
+    void leave_workspaces();
     void check(const Texts&, const Pooling&, Result, int dim) const;
     void check_norm(const Norm&, int dim, const char* name) const;
     void check_shape(const Matrix&, int n_outputs, int n_inputs, const char* name) const;

@@ -14,8 +14,12 @@
 #include <condition_variable>
 #include <exception>
 #include <fstream>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "model.hpp"
@@ -89,11 +93,9 @@ int usable_cores() {
     return cores;
 }
 
-// The threads of one process. A forked child has none of its parent's threads and makes its own.
 struct Pool::Crew {
     using Work = std::function<void(int)>;
 
-    const pid_t owner = getpid();
     std::mutex lock;
     std::condition_variable work_came, all_done;
     const Work* work = nullptr;
@@ -104,10 +106,19 @@ struct Pool::Crew {
     std::vector<std::thread> threads;
 
     explicit Crew(int n_threads) {
-        for (int member = 1; member < n_threads; ++member) threads.emplace_back([this, member] { serve(member); });
+        try {
+            for (int member = 1; member < n_threads; ++member) threads.emplace_back([this, member] { serve(member); });
+        } catch (const std::exception& error) {
+            const std::string begun = std::to_string(threads.size() + 1), wanted = std::to_string(n_threads);
+            dismiss();
+            throw std::runtime_error("only " + begun + " of " + wanted + " threads could be started (" + error.what() +
+                                     "); ask for fewer threads, or raise this process's limits");
+        }
     }
 
-    ~Crew() {
+    ~Crew() { dismiss(); }
+
+    void dismiss() {
         {
             std::lock_guard<std::mutex> guard(lock);
             is_over = true;
@@ -172,22 +183,41 @@ struct Pool::Crew {
     }
 };
 
-Pool::Pool(int n_threads) : n_threads(std::max(1, n_threads)) {}
+// What belongs to one process. A forked child has none of its parent's threads, and a lock that one of them
+// held would never open again: it leaves its parent's shift as it is and begins its own.
+struct Pool::Shift {
+    const pid_t owner = getpid();
+    const bool is_forked;
+    bool has_begun = false;
+    std::mutex one_at_a_time;
+    std::unique_ptr<Crew> crew;
+
+    explicit Shift(bool is_forked) : is_forked(is_forked) {}
+};
+
+Pool::Pool(int n_threads, std::function<void()> on_fork)
+    : n_threads(std::max(1, n_threads)), on_fork(std::move(on_fork)), current(new Shift(false)) {}
 
 Pool::~Pool() {
-    if (current && current->owner != getpid()) (void)current.release();  // another process's threads
+    const Shift* last = current.load();
+    if (last->owner == getpid()) delete last;
 }
 
-Pool::Crew& Pool::crew() {
-    if (current && current->owner != getpid()) (void)current.release();
-    if (!current) current = std::make_unique<Crew>(n_threads);
-    return *current;
+Pool::Shift& Pool::shift() {
+    Shift* present = current.load();
+    if (present->owner == getpid()) return *present;
+    auto mine = std::make_unique<Shift>(true);
+    return current.compare_exchange_strong(present, mine.get()) ? *mine.release() : *present;
 }
 
 void Pool::run(const std::function<void(int)>& work) {
-    std::lock_guard<std::mutex> guard(one_at_a_time);
+    Shift& mine = shift();
+    std::lock_guard<std::mutex> guard(mine.one_at_a_time);
+    if (mine.is_forked && !mine.has_begun && on_fork) on_fork();
+    mine.has_begun = true;
     if (n_threads == 1) return work(0);
-    crew().run(work);
+    if (!mine.crew) mine.crew = std::make_unique<Crew>(n_threads);
+    mine.crew->run(work);
 }
 
 }  // namespace gemel

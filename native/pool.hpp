@@ -1,9 +1,8 @@
 // A few threads that wait for work, and the thread that brings it.
 #pragma once
 
+#include <atomic>
 #include <functional>
-#include <memory>
-#include <mutex>
 
 namespace gemel {
 
@@ -12,7 +11,11 @@ int usable_cores();
 
 class Pool {
   public:
-    explicit Pool(int n_threads);
+    // `on_fork` is called in a forked child before its first work: what a thread of the parent was writing
+    // when the child came into being may be half written there.
+    explicit Pool(int n_threads, std::function<void()> on_fork = {});
+    Pool(const Pool&) = delete;
+    Pool& operator=(const Pool&) = delete;
     ~Pool();
     int size() const { return n_threads; }
 
@@ -22,11 +25,12 @@ class Pool {
 
   private:
     struct Crew;
-    Crew& crew();
+    struct Shift;
+    Shift& shift();
 
     const int n_threads;
-    std::mutex one_at_a_time;
-    std::unique_ptr<Crew> current;
+    const std::function<void()> on_fork;
+    std::atomic<Shift*> current;
 };
 
 }  // namespace gemel

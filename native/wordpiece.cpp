@@ -1,5 +1,6 @@
 #include "wordpiece.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <stdexcept>
 
@@ -16,6 +17,12 @@ size_t typographic(std::string_view text, size_t at) {
     if (at + 2 >= text.size() || uint8_t(text[at]) != 0xE2 || uint8_t(text[at + 1]) != 0x80) return 0;
     const uint8_t last = uint8_t(text[at + 2]);
     return last >= 0x90 && last <= 0xA7 ? 3 : 0;
+}
+
+// Whether the reader below can come upon a token: it leaves texts with other letters to another tokenizer.
+bool is_readable(std::string_view token) {
+    const bool is_ascii = std::all_of(token.begin(), token.end(), [](char byte) { return uint8_t(byte) < 128; });
+    return is_ascii || (token.size() == 3 && typographic(token, 0));
 }
 
 }  // namespace
@@ -36,7 +43,7 @@ WordPiece::WordPiece(const std::vector<std::string>& vocabulary, int32_t unknown
     for (const char stop : stops) kinds[uint8_t(stop)] = Kind::other;
     for (size_t id = 0; id < vocabulary.size(); ++id) {
         const std::string_view token = vocabulary[id];
-        if (token.empty() || token.size() > 400) continue;
+        if (token.empty() || token.size() > 400 || !is_readable(token)) continue;
         add(token, int32_t(id), word_root);
         if (token.size() > 2 && token.substr(0, 2) == "##") add(token.substr(2), int32_t(id), suffix_root);
     }

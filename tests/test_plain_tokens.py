@@ -123,3 +123,12 @@ def test_the_native_side_takes_any_vocabulary() -> None:
         made.encode(["a"], [], [], 0)
     with pytest.raises(TypeError, match="list of str"):
         made.encode([b"a"], [], [], 3)  # type: ignore[list-item]
+
+
+def test_words_that_it_never_reads_take_no_room() -> None:
+    syllables = [chr(0xAC00 + number) for number in range(200)]
+    korean = [first + second + third for first in syllables for second in syllables for third in "가나다"]
+    native = _native.WordPiece(["[UNK]", *korean, "dog", "“"], 0, True, "", 100)
+    flat, _, _, unread = native.encode(["dog “", "강강가"], [], [], 10)
+    assert flat.tolist() == [len(korean) + 1, len(korean) + 2]
+    assert unread.tolist() == [1]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import re
+import subprocess
+import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -168,6 +172,56 @@ def test_a_forked_process_has_threads_of_its_own(encoder: NativeEncoder) -> None
     np.testing.assert_array_equal(results.get(), expected)
     child.join(60)
     assert child.exitcode == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_process_that_is_forked_while_another_thread_encodes_goes_on(tiny_bert: Path, threads: int) -> None:
+    encoder = load_encoder(tiny_bert, threads=threads)
+    expected = encoder.encode(TEXTS[:3])
+    is_over = threading.Event()
+
+    def keep_encoding() -> None:
+        while not is_over.is_set():
+            encoder.encode(TEXTS)
+
+    def encode_once() -> None:
+        np.testing.assert_array_equal(encoder.encode(TEXTS[:3]), expected)
+
+    busy = threading.Thread(target=keep_encoding)
+    busy.start()
+    children = [multiprocessing.get_context("fork").Process(target=encode_once) for _ in range(5)]
+    try:
+        for child in children:
+            child.start()
+            child.join(30)
+        assert [child.exitcode for child in children] == [0] * len(children)
+    finally:
+        is_over.set()
+        busy.join()
+        for child in children:
+            child.kill()
+
+
+def test_threads_that_cannot_be_started_are_told_and_end_nothing(tiny_bert: Path) -> None:
+    script = """
+import resource, sys
+from gemel import load_encoder
+many, one = (load_encoder(sys.argv[1], threads=threads) for threads in (600, 1))
+one.encode(["the man"])
+in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (in_use + 200 * 2**20,) * 2)
+try:
+    many.encode(["the man"])
+except RuntimeError as error:
+    print(error)
+print(one.encode(["the man"]).shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, tiny_bert], capture_output=True, text=True, check=True
+    )
+    assert re.match(r"only \d+ of 600 threads could be started .*; ask for fewer threads", done.stdout)
+    assert done.stdout.endswith("(1, 32)\n")
 
 
 def test_what_the_engine_does_not_know_is_served_by_torch(tiny_bert: Path, tmp_path: Path) -> None:
