@@ -96,6 +96,11 @@ def _refuse_others(kind: str, choices: dict[str, Any]) -> None:
     for name in of_training if kind == "static" else of_tables:
         if choices[name] is not None:
             raise click.UsageError(f"--{name.replace('_', '-')} has no meaning with --{kind}; leave it out")
+    if kind != "static" and choices["on_truncate"] in ("error", "chunk"):
+        raise click.UsageError(
+            f"--on-truncate {choices['on_truncate']} goes with --static; with --{kind} both models cut long "
+            "texts, as the student will: leave it out"
+        )
     if not choices["corpus"] and (choices["tune"] or kind != "static"):
         what = "--tune" if kind == "static" else f"--{kind}"
         raise click.UsageError(f"{what} needs sentences to learn from: name a file with --corpus")

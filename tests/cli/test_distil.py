@@ -112,6 +112,8 @@ def test_a_kind_must_be_named_and_learning_needs_sentences(tiny_bert: Path, tmp_
         (("--layers", 1), "--layers needs sentences to learn from"),
         (("--layers", 1, "--dim", 8, "--corpus", "a.txt"), "--dim has no meaning with --layers"),
         (("--static", "--max-minutes", 8), "--max-minutes has no meaning with --static"),
+        (("--layers", 1, "--corpus", "a.txt", "--on-truncate", "chunk"), "chunk goes with --static"),
+        (("--student", "x", "--corpus", "a.txt", "--on-truncate", "error"), "error goes with --static"),
         (("--layers", "all", "--corpus", "a.txt"), "--layers is 'all'; expected a number"),
     ):
         done = call("distil", tiny_bert, *asked, *output)
