@@ -120,7 +120,7 @@ def command(source: str, output: str | None, clusters: str | None, **choices: An
         _write(corpus, found, descriptions, output, clusters, choices["overwrite"])
     if choices["plot"]:
         _draw(corpus, found, descriptions, choices)
-    if output != "-":
+    if "-" not in (output, clusters):
         seconds = round(time.perf_counter() - began, 3)
         _report(corpus, found, descriptions, output, seconds, choices)
 
@@ -131,6 +131,10 @@ def _check(output: str | None, clusters: str | None, choices: Mapping[str, Any])
     from gemel.tasks.cluster import check_choice
 
     check_choice(choices["method"], choices["threshold"], choices["n_clusters"])
+    if output == clusters == "-":
+        raise click.UsageError(
+            "-o - and --clusters - would mix texts and clusters; give a file for one of them"
+        )
     corpora.check_outputs(choices["overwrite"], output, clusters, choices["plot"])
     for file in (output, clusters):
         if file not in (None, "-"):

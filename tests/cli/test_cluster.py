@@ -86,6 +86,14 @@ def test_rows_of_texts_go_to_standard_output(corpus: tuple[Path, Path]) -> None:
     assert found[-1]["similarity"] is None
 
 
+def test_rows_of_clusters_go_to_standard_output_once(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    texts, vectors = corpus
+    for more in ((), ("-o", tmp_path / "rows.csv")):
+        found = lines_of(run("cluster", texts, "--vectors", vectors, "--clusters", "-", *more).stdout)
+        assert [(line["cluster"], line["size"]) for line in found] == [(0, 6), (1, 6), (2, 6)]
+        assert {"typical_id"} < set(found[0])
+
+
 def test_a_terminal_shows_a_table(corpus: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True, raising=False)
     texts, vectors = corpus
@@ -133,7 +141,10 @@ def test_what_cannot_be_is_one_clear_sentence(
     assert message in str(done.exception)
 
 
-@pytest.mark.parametrize("options", [("--threshold", "high"), ("--min-size", 0), ("--method", "dbscan")])
+@pytest.mark.parametrize(
+    "options",
+    [("--threshold", "high"), ("--min-size", 0), ("--method", "dbscan"), ("-o", "-", "--clusters", "-")],
+)
 def test_a_wrong_call_is_a_usage_error(corpus: tuple[Path, Path], options: tuple[object, ...]) -> None:
     assert invoke("cluster", corpus[0], *options).exit_code == 2
 
