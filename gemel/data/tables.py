@@ -189,6 +189,19 @@ def parquet_table(stream: IO[bytes], name: str) -> Table:
             f"{name}: cannot read beyond row {start} ({error}); expected a whole parquet file"
         )
 
+    def values_of(batch: Any, column: str, start: int) -> list[Any]:
+        found = batch.column(column)
+        try:
+            values: list[Any] = found.to_pylist()
+        except flaws:
+            raise
+        except (OverflowError, ValueError) as error:
+            raise InvalidInput(
+                f"{name}: from row {start} on the column {column!r} holds {found.type} that Python has no "
+                f"value for ({error}); name other columns, or save it as another type"
+            ) from error
+        return values
+
     try:
         file = pyarrow.parquet.ParquetFile(stream, buffer_size=_PARQUET_BUFFER_BYTES)
         header: list[str] = file.schema_arrow.names
@@ -198,9 +211,15 @@ def parquet_table(stream: IO[bytes], name: str) -> Table:
     def read(wanted: Sequence[str] | None, on_bad_row: OnBadRow) -> Iterator[Row]:
         start = 0
         columns = list(dict.fromkeys(header if wanted is None else wanted))
+        repeated = next((column for column in columns if header.count(column) > 1), None)
+        if repeated is not None:
+            raise InvalidInput(
+                f"{name} has more than one column {repeated!r} (found: {', '.join(header)}); expected names "
+                "that differ: rename one, or name other columns"
+            )
         try:
             for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns):
-                values = [batch.column(column).to_pylist() for column in columns]
+                values = [values_of(batch, column, start) for column in columns]
                 for number, row in enumerate(zip(*values, strict=True), start):
                     yield number, dict(zip(columns, row, strict=True))
                 start += len(batch)

@@ -193,6 +193,39 @@ def test_parquet_that_is_not_as_expected_is_refused_by_name(tmp_path: Path) -> N
         read(save(path, path.read_bytes()[:-20]))
 
 
+def test_parquet_that_python_cannot_hold_is_refused_by_its_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    texts, days = pyarrow.array(["a"]), pyarrow.array([10**7], pyarrow.date32())
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "day": days}), path)
+    assert read(path) == [(0, "a")]
+    with pytest.raises(
+        InvalidInput, match=r"row 0 on the column 'day' holds date32\[day\] that Python has no value for"
+    ):
+        list(TextSource(path, other_columns=None).rows())
+    pyarrow.parquet.write_table(pyarrow.table([texts, days, days], names=["text", "day", "day"]), path)
+    assert read(path) == [(0, "a")]
+    with pytest.raises(InvalidInput, match=r"more than one column 'day' \(found: text, day, day\)"):
+        list(TextSource(path, other_columns=None).rows())
+
+
+def test_nanoseconds_without_pandas_are_refused_by_their_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    times = pyarrow.array([2_001], pyarrow.timestamp("ns"))
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"], "at": times}), path)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from gemel.data.texts import TextSource\n"
+        "from gemel.errors import InvalidInput\n"
+        "try:\n    list(TextSource(sys.argv[1], other_columns=None).rows())\n"
+        "except InvalidInput as error:\n    print(error)\n"
+    )
+    (tmp_path / "pandas.py").write_text("raise ImportError('absent')")
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert "the column 'at' holds timestamp[ns] that Python has no value for" in done.stdout
+
+
 BAD_ROWS = {
     "undecodable bytes": ("a.txt", b"fine\nna\xefve\n", "line 2: .* at byte 2; expected UTF-8"),
     "latin-1 in csv": ("a.csv", b"text\nfine\n\xe9t\xe9\n", "line 3: .*expected UTF-8"),
