@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from gemel.errors import Damaged, InvalidInput, ModelMismatch
 from gemel.scale.inputs import InputFacts, count_parts
-from gemel.scale.places import Folder
+from gemel.scale.places import Folder, is_draft
 
 NAME = "manifest.json"
 LAYOUT = 1
@@ -75,9 +75,10 @@ def begin_or_continue(folder: Folder, manifest: Manifest) -> frozenset[int]:
     """The parts that an earlier run has written, none in a new folder; a run of something else is refused."""
     files = folder.files()
     if NAME not in files:
-        if files:
+        others = [name for name in files if not is_draft(name)]
+        if others:
             raise InvalidInput(
-                f"{folder.name} holds other files, such as {min(files)}; expected a new or an empty folder"
+                f"{folder.name} holds other files, such as {min(others)}; expected a new or an empty folder"
             )
         folder.make()
         manifest.write(folder)

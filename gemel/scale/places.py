@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,11 @@ def _fsspec() -> Any:
         return import_module("fsspec")
     except ImportError as error:
         raise MissingExtra("reading and writing object storage", "ray") from error
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file is one that `Folder.write` has begun and not finished."""
+    return re.fullmatch(rf"\..+\.[0-9a-f]{{32}}{re.escape(DRAFT)}", name) is not None
 
 
 @contextmanager
@@ -60,7 +66,8 @@ def matching(patterns: str | Sequence[str]) -> list[str]:
         if any(mark in pattern for mark in MARKS):
             with _told(pattern, "read"):
                 filesystem, path = _fsspec().url_to_fs(pattern)
-                names = sorted(filesystem.glob(path))
+                # A name may hold a mark: report[1].txt is that file, if there is one.
+                names = [path] if filesystem.isfile(path) else sorted(filesystem.glob(path))
             files = [filesystem.unstrip_protocol(name) if "://" in pattern else name for name in names]
         if not files:
             raise InvalidInput(f"no file is named {without_secrets(pattern)}; expected at least one input")
@@ -119,7 +126,7 @@ class Folder:
         """Remove the drafts that machines have left which were lost while they wrote."""
         filesystem, path = self._place
         for name in self.files():
-            if name.endswith(DRAFT):
+            if is_draft(name):
                 filesystem.rm_file(f"{path}/{name}")
 
     def read(self, name: str) -> bytes:

@@ -20,7 +20,7 @@ from gemel.errors import InvalidInput, MissingExtra, ModelMismatch, TruncationWa
 from gemel.scale import EncodedFiles, EncodingSettings, LocalRunner, encode_files
 from gemel.scale.manifest import NAME, part_name
 from gemel.scale.parts import open_parts
-from gemel.scale.places import without_secrets
+from gemel.scale.places import matching, without_secrets
 from gemel.scale.runners import make_runner
 
 SETTINGS = EncodingSettings(part_rows=7)
@@ -97,6 +97,27 @@ def test_a_vector_that_is_not_finite_is_refused_by_its_id(tiny_bert: Path, tmp_p
     with pytest.raises(InvalidInput, match="the text with the id 'y' got a vector with NaN or infinity"):
         encode_files(model, source, output, id_column="key")
     assert not list(output.glob("part-*"))
+
+
+def test_a_file_whose_name_holds_a_mark_is_that_file(tmp_path: Path) -> None:
+    for name in ("a[1].txt", "a1.txt"):
+        (tmp_path / name).write_text("a dog\n", encoding="utf-8")
+    assert matching(str(tmp_path / "a[1].txt")) == [str(tmp_path / "a[1].txt")]
+    (tmp_path / "a[1].txt").unlink()
+    assert matching(str(tmp_path / "a[1].txt")) == [str(tmp_path / "a1.txt")]
+
+
+def test_a_run_that_was_killed_at_its_manifest_begins_again(tiny_bert: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a dog\n", encoding="utf-8")
+    source, output = str(tmp_path / "a.txt"), tmp_path / "out"
+    output.mkdir()
+    (output / f".{NAME}.{'0f' * 16}.draft").write_text("{", encoding="utf-8")
+    assert encode_files(tiny_bert, source, output).rows == 1
+    assert sorted(path.name for path in output.iterdir()) == [NAME, part_name(0)]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.draft").write_text("Dear", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"holds other files, such as letter\.draft"):
+        encode_files(tiny_bert, source, tmp_path / "mine")
 
 
 def test_a_run_that_broke_off_goes_on_and_does_nothing_twice(
