@@ -27,6 +27,7 @@ UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
 CLASSIFIER_FILE = "classifier.json"  # in the folder of a text classifier
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+LIBRARY = "sentence_transformers."  # whose modules are known; another's of the same name is code of its own
 MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "StaticEmbedding")
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
@@ -132,6 +133,7 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
             f"{folder} is not a cross-encoder: its config.json names {config.get('architectures')}, and a "
             "…ForSequenceClassification was expected; sentence encoders open with load_encoder"
         )
+    _refuse_own_code(config, "AutoModelForSequenceClassification", folder)
     settings, tokenizer_config = _transformer_settings(folder, task="sequence-classification")
     labels = _labels(config, str(folder / "config.json"))
     _check_tokenizer(folder, folder, config)
@@ -269,8 +271,11 @@ def module_list(file: Path) -> list[tuple[str, Path]]:
         kind = (name or "").rsplit(".", 1)[-1]
         if not _is_inside(part, file.parent):
             raise InvalidModel(f"{file} points outside of its folder: {part!r}; a folder in it was expected")
-        if kind not in MODULES:
-            raise InvalidModel(f"{file} has the module {name!r}; gemel knows {', '.join(MODULES)}")
+        if kind not in MODULES or not (name or "").startswith(LIBRARY):
+            known = ", ".join(MODULES)
+            raise InvalidModel(
+                f"{file} has the module {name!r}; gemel knows {known} of sentence_transformers"
+            )
         found.append((kind, file.parent / part))
     return found
 
@@ -297,6 +302,7 @@ def _assemble(
     names_its_pooling: bool = True,
 ) -> ModelFolder:
     config = read_json(transformer / "config.json", required_by="a transformer")
+    _refuse_own_code(config, "AutoModel", transformer)
     settings, tokenizer_config = _transformer_settings(transformer, task="feature-extraction")
     settings_file = folder / "config_sentence_transformers.json"
     _check_tokenizer(transformer, folder, config)
@@ -313,6 +319,16 @@ def _assemble(
     return ModelFolder(
         folder, transformer, config, tokenizer_config, spec, files, dense_files, names_its_pooling
     )
+
+
+def _refuse_own_code(config: Mapping[str, Any], kind: str, folder: Path) -> None:
+    """Code of its own may compute something else with the same tensors, such as attention both ways."""
+    own = config.get("auto_map")
+    if isinstance(own, Mapping) and own.get(kind):
+        raise InvalidModel(
+            f"{folder}/config.json names code of its own, {own[kind]} (auto_map), and gemel runs no code of "
+            "models: use a model without it, or take auto_map out if the code computes what transformers does"
+        )
 
 
 def _transformer_settings(folder: Path, task: str) -> tuple[dict[str, Any], dict[str, Any]]:

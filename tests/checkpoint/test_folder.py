@@ -222,3 +222,25 @@ def test_bfloat16_weights_are_widened_exactly(tmp_path: Path) -> None:
     read = read_weights((tmp_path / "model.safetensors",))["x"]
     assert read.dtype == np.float32
     assert read.tolist() == values.float().tolist()
+
+
+@pytest.mark.parametrize("name", ["custom_st.Transformer", "my_code.Pooling", "Transformer"])
+def test_modules_of_others_are_not_taken_for_those_of_the_library(folder: Path, name: str) -> None:
+    modules = read_json(folder / "modules.json")
+    for module in modules:
+        if module["type"].endswith(name.rpartition(".")[2]):
+            module["type"] = name
+    write_json(folder / "modules.json", modules)
+    with pytest.raises(
+        InvalidModel, match=f"has the module '{name}'; gemel knows .* of sentence_transformers"
+    ):
+        read_encoder_folder(folder)
+
+
+def test_code_of_a_model_is_refused_where_it_would_compute_the_vectors(folder: Path) -> None:
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "auto_map": {"AutoModelForMaskedLM": "modeling.Masked"}})
+    read_encoder_folder(folder)
+    write_json(folder / "config.json", {**config, "auto_map": {"AutoModel": "modeling.BothWays"}})
+    with pytest.raises(InvalidModel, match=r"names code of its own, modeling.BothWays \(auto_map\)"):
+        read_encoder_folder(folder)
