@@ -6,8 +6,11 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -72,7 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal cannot show is written as JSON would escape it, not as a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
+    warnings.formatwarning = partial(_told, warnings.formatwarning)
     sys.exit(_exit_code(arguments))
+
+
+def _told(elsewhere: Callable[..., str], message: Warning | str, category: type[Warning], *place: Any) -> str:
+    """A warning of gemel's as its errors are told: the line of code that it came from helps nobody."""
+    is_own = category.__module__ == "gemel.errors"
+    return f"gemel: {message}\n" if is_own else elsewhere(message, category, *place)
 
 
 def _exit_code(arguments: list[str]) -> int:

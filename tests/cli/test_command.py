@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,6 +44,18 @@ def test_standard_input_becomes_json_lines(tiny_bert: Path) -> None:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["id"] for line in lines] == [0, 1]
     assert all(len(line["embedding"]) == 32 for line in lines)
+
+
+def test_a_warning_is_one_sentence_and_names_no_line_of_code(tiny_bert: Path, tmp_path: Path) -> None:
+    snapshot = tmp_path / "models--someone--tiny" / "snapshots" / ("0" * 40)
+    shutil.copytree(tiny_bert, snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+    known = {**os.environ, "HF_HUB_CACHE": str(tmp_path)}
+    command = [*GEMEL, "encode", "-", "-m", "someone/tiny"]
+    done = subprocess.run(command, env=known, input="the man", capture_output=True, text=True, check=True)
+    told = [line for line in done.stderr.splitlines() if "someone/tiny" in line]
+    assert [line[:50] for line in told] == ["gemel: someone/tiny has no modules.json in the hub"]
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tmp_path: Path) -> None:
