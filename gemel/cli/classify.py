@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -266,11 +267,8 @@ def _looked_through(source: TextSource, *, has_typed_columns: bool) -> _Inputs:
         source = click.get_current_context().with_resource(rereadable(source))
     if source.is_stdin or not Path(source.path).is_file():
         return _Inputs(source.records(), None, int if source.id_column is None else str)
-    n_rows, kinds = 0, {int}
-    for record in source.records():
-        n_rows += 1
-        kinds.add(id_type([record.id]))
-    return _Inputs(source.records(), n_rows, str if str in kinds else int)
+    kinds = Counter(id_type([record.id]) for record in source.records())
+    return _Inputs(source.records(), kinds.total(), str if kinds[str] else int)
 
 
 def _compute(choices: Mapping[str, Any]) -> dict[str, Any]:

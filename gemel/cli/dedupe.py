@@ -173,7 +173,7 @@ def _search_proposed(
     first = first_of_the_same(corpus.texts, np.arange(len(corpus)), choices["normalise"])
     is_looked_at |= np.bincount(first, minlength=len(corpus))[first] > 1
     rows = np.flatnonzero(is_looked_at)
-    texts, ids = ([values[row] for row in rows] for values in (corpus.texts, corpus.ids))
+    texts, ids = [corpus.texts[row] for row in rows], [corpus.ids[row] for row in rows]
     some = make_corpus(texts, slow, ids=ids, name=corpus.name)
     return _search(some, threshold, reranker, choices).among(rows, len(corpus))
 

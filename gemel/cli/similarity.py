@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gemel.cli import options
-from gemel.cli.documents import is_file
+from gemel.cli.documents import names_file
 from gemel.cli.reports import one_truncation_report
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput
@@ -53,7 +53,7 @@ def command(
     """
     from gemel.loading import load_encoder
 
-    if not files and is_file(a) and is_file(b):
+    if not files and names_file(a) and names_file(b):
         click.echo("gemel: both are names of files; to compare what is in them, add --files", err=True)
     encoder = load_encoder(model, on_truncate=on_truncate, **compute)
     pairs = _pairs_of_rows(a, b, column) if files else iter([(a, b)])
