@@ -377,7 +377,7 @@ def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
         raise InvalidInput(f"pooling={pooling!r} does not fit this model: {error}") from None
 
 
-def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: int) -> int:
+def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: Any) -> int:
     """A limit of tokens, or a sentence that says how many this model has places for."""
     longest = folder.spec.max_tokens if isinstance(folder, ModelFolder) else folder.max_tokens
     positions = folder.config.get("max_position_embeddings")
