@@ -100,6 +100,61 @@ def test_a_saved_model_takes_the_place_of_the_one_before(model: SentenceTransfor
     assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
 
 
+def test_a_folder_says_how_many_numbers_a_vector_has(tiny_bert: Path, tmp_path: Path) -> None:
+    whole = SentenceTransformer(str(tiny_bert))
+    assert whole.truncate_dim is None
+    whole.truncate_dim = 8
+    whole.save(tmp_path / "cut")
+    cut = SentenceTransformer(str(tmp_path / "cut"))
+    cut.max_seq_length = 20
+    assert (cut.truncate_dim, cut.encode("the dog").shape) == (8, (8,))
+    assert cut.encode("the dog", truncate_dim=20).shape == (20,)
+    cut.save(tmp_path / "again")
+    settings = json.loads((tmp_path / "again" / "config_sentence_transformers.json").read_text())
+    assert settings["truncate_dim"] == 8
+    whole.truncate_dim = None
+    whole.save(tmp_path / "whole")
+    assert SentenceTransformer(str(tmp_path / "whole")).truncate_dim is None
+
+
+@pytest.mark.parametrize("holds_a_model", [True, False])
+def test_saving_keeps_what_else_is_in_the_folder(
+    model: SentenceTransformer, tiny_reranker_folder: Path, tmp_path: Path, holds_a_model: bool
+) -> None:
+    folder, others = (
+        tmp_path / "model",
+        ("notes.txt", "eval/r.csv", "checkpoint-1/model.safetensors", ".git/HEAD"),
+    )
+    if holds_a_model:
+        CrossEncoder(str(tiny_reranker_folder)).save(folder)
+    for name in others:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
+    model.save(folder)
+    assert np.array_equal(SentenceTransformer(str(folder)).encode("a dog"), model.encode("a dog"))
+    CrossEncoder(str(tiny_reranker_folder)).save(folder)
+    assert CrossEncoder(str(folder)).num_labels == 1
+    assert all((folder / name).read_text() == name for name in others)
+    assert {path.name for path in folder.iterdir() if path.name.startswith(".")} == {".git"}
+
+
+def test_saving_nowhere_does_nothing_and_a_file_is_no_folder(
+    model: SentenceTransformer, tiny_reranker_folder: Path, tmp_path: Path
+) -> None:
+    model.save(None)
+    CrossEncoder(str(tiny_reranker_folder)).save(None)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match="file is a file; expected a folder"):
+        model.save(tmp_path / "file")
+
+
+def test_settings_of_the_model_before_are_not_left_over(model: SentenceTransformer, tmp_path: Path) -> None:
+    model.save(tmp_path)
+    (tmp_path / "gemel.json").write_text('{"include_special_tokens": false}')
+    model.save(tmp_path)
+    assert np.array_equal(SentenceTransformer(str(tmp_path)).encode("a dog"), model.encode("a dog"))
+
+
 def test_a_static_table_is_a_model_too(tmp_path: Path) -> None:
     folder = write_static_embedding(tmp_path)
     model = SentenceTransformer(str(folder), device="cpu")

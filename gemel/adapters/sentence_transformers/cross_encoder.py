@@ -17,6 +17,7 @@ from gemel.adapters.sentence_transformers.arguments import (
     take_folder,
 )
 from gemel.adapters.sentence_transformers.placement import Placed
+from gemel.adapters.sentence_transformers.saving import save_among_others
 from gemel.adapters.sentence_transformers.tensors import array, tensor
 from gemel.checkpoint import read_weights, save_reranker_folder
 from gemel.contracts import checked_pairs
@@ -147,10 +148,14 @@ class CrossEncoder(Placed):
             raise MissingExtra("the tokenizer as transformers' object", "train") from None
         return AutoTokenizer.from_pretrained(str(self._folder), model_max_length=self.max_length)
 
-    def save(self, path: str | Path, **choices: Any) -> None:
-        """Write a model folder, in place of one that is there; gemel and sentence-transformers open it."""
+    def save(self, path: str | Path | None, *ignored: Any, **choices: Any) -> None:
+        """Write a model folder, in place of a model that is there; other files in it are kept."""
+        if path is None:
+            return
         folder = self._scorer.folder
-        save_reranker_folder(path, folder, read_weights(folder.weight_files), overwrite=True)
+        save_among_others(
+            path, lambda target: save_reranker_folder(target, folder, read_weights(folder.weight_files))
+        )
 
     save_pretrained = save
 

@@ -21,6 +21,7 @@ from gemel.adapters.sentence_transformers.card import ModelCardData
 from gemel.adapters.sentence_transformers.measures import FUNCTIONS, SimilarityFunction, measure_named
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.quantisation import checked_precision, quantize_embeddings
+from gemel.adapters.sentence_transformers.saving import save_among_others
 from gemel.adapters.sentence_transformers.tensors import tensor, tensor_or_array
 from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, OnTruncate, Vectors, checked_texts
 from gemel.errors import InvalidInput, MissingExtra
@@ -68,7 +69,7 @@ class SentenceTransformer(Placed):
         if self.default_prompt_name is not None:
             self._check_prompt("default_prompt_name", self.default_prompt_name)
         self._measure = measure_named(similarity_fn_name or (spec.similarity if spec else "cosine"))
-        self.truncate_dim = truncate_dim or (spec.truncate_dim if spec else None)
+        self.truncate_dim = truncate_dim or self._own_dim
 
     def __repr__(self) -> str:
         return f"SentenceTransformer({self._encoder!r})"
@@ -245,8 +246,10 @@ class SentenceTransformer(Placed):
             Path(output_path).mkdir(parents=True, exist_ok=True)
         return evaluator(self, output_path)
 
-    def save(self, path: str | Path, *ignored: Any, **choices: Any) -> None:
-        """Write a model folder, in place of one that is there; gemel and sentence-transformers open it."""
+    def save(self, path: str | Path | None, *ignored: Any, **choices: Any) -> None:
+        """Write a model folder, in place of a model that is there; other files in it are kept."""
+        if path is None:
+            return
         encoder: Any = self._encoder
         if isinstance(encoder, FolderEncoder):
             encoder = encoder.with_prompts(self.prompts, self.default_prompt_name)
@@ -256,7 +259,7 @@ class SentenceTransformer(Placed):
             )
         if not hasattr(encoder, "save"):
             raise InvalidInput("this model is not kept as a folder and cannot be saved")
-        encoder.save(path, overwrite=True)
+        save_among_others(path, encoder.save)
 
     save_pretrained = save
 
@@ -264,7 +267,9 @@ class SentenceTransformer(Placed):
 
     def _open(self) -> None:
         encoder = load_encoder(self._folder, **self._computing)
-        if isinstance(encoder, FolderEncoder):  # how many numbers are wanted is decided at each call
+        self._own_dim = encoder.spec.truncate_dim if isinstance(encoder, FolderEncoder) else None
+        if isinstance(encoder, FolderEncoder) and self._own_dim is not None:
+            # how many numbers are wanted is decided at each call
             encoder = encoder.with_dim(replace(encoder.spec, truncate_dim=None).dim)
         self._encoder: TextEncoder = encoder
 
