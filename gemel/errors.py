@@ -107,7 +107,7 @@ class PoolingWarning(UserWarning):
         super().__init__(
             f"{name} has no modules.json in the hub cache and names no pooling, so the mean is taken: if it "
             "is a sentence encoder of which another program has fetched a part, fetch all of it with "
-            f"`hf download {name}`; if it is a raw transformer, say pooling='mean'"
+            f"`hf download {name}`; if it is a raw transformer, the mean is what is usually meant"
         )
 
 

@@ -385,6 +385,8 @@ def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: Any) -> int
         from gemel.checkpoint.dialects import max_tokens as limit_of
 
         longest = limit_of({}, {}, folder.config)
-    if not isinstance(max_tokens, int) or not 3 <= max_tokens <= longest:
-        raise InvalidInput(f"max_tokens={max_tokens!r} does not fit this model; choose 3 to {longest}")
-    return max_tokens
+    if isinstance(max_tokens, bool) or not hasattr(max_tokens, "__index__"):
+        raise InvalidInput(f"max_tokens={max_tokens!r} was given; expected a whole number, 3 to {longest}")
+    if not 3 <= max_tokens <= longest:
+        raise InvalidInput(f"max_tokens={max_tokens} does not fit this model; choose 3 to {longest}")
+    return int(max_tokens)

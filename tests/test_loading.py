@@ -89,8 +89,9 @@ def test_a_cached_model_that_names_no_pooling_may_be_a_part(hub_cache: Path, tin
 def test_choices_of_a_wrong_type_are_told(tiny_bert: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"pooling=\['cls'\] was given; expected a str"):
         load_encoder(tiny_bert, pooling=["cls"])  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="max_tokens='20' does not fit this model; choose 3 to 40"):
+    with pytest.raises(InvalidInput, match="max_tokens='20' was given; expected a whole number, 3 to 40"):
         load_encoder(tiny_bert, max_tokens="20")  # type: ignore[arg-type]
+    assert load_encoder(tiny_bert, max_tokens=np.int64(20)).spec.max_tokens == 20  # type: ignore[arg-type]
     CrossEncoder.from_encoder(read_encoder_folder(tiny_bert), ("score",), device="cpu").save(tmp_path / "r")
     with pytest.raises(InvalidInput, match="activation='softmax' is unknown; choose from identity, "):
         load_reranker(tmp_path / "r", activation="softmax")

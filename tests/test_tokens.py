@@ -119,7 +119,11 @@ def test_tokens_that_were_added_later_are_known(
         words = sorted(vocabulary, key=vocabulary.__getitem__)
         (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
         (folder / "tokenizer.json").unlink()
-    settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": True,
+        "additional_special_tokens": ["[R]"],
+    }
     if in_settings:
         decoder = {
             str(n + 1): added_token("[Q]", special=True),
@@ -130,11 +134,11 @@ def test_tokens_that_were_added_later_are_known(
         write_json(folder / "tokenizer_config.json", settings)
         write_json(folder / "added_tokens.json", {"[Q]": n + 1, "newword": n})
         write_json(folder / "special_tokens_map.json", {"additional_special_tokens": ["[Q]"]})
-    texts = ["the newword", "a NEWWORD man", "[Q] the dog", "[q] the", "newwords"]
+    texts = ["the newword", "a NEWWORD man", "[Q] the dog", "[q] the", "newwords", "the [R] dog"]
     expected = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
     ours = open_text_tokenizer(folder, max_tokens=20)
     assert [ids.tolist() for ids in ours.pieces(texts).ids] == expected
-    assert max(map(max, expected)) == n + 1
+    assert max(map(max, expected)) == n + 2
 
 
 def added_token(content: str, special: bool) -> dict[str, object]:

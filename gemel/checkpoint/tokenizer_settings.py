@@ -8,7 +8,7 @@ from typing import Any
 
 from gemel.checkpoint.fields import integer, read_json
 
-# Architectures whose tokenizer, unless it is named, is BERT's.
+# Architectures whose tokenizer can be made of vocab.txt alone.
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
 BERT_TOKENIZERS = tuple(
     f"{family}Tokenizer{kind}"
@@ -28,7 +28,7 @@ WAYS_TO_LOOK = ("single_word", "lstrip", "rstrip", "normalized", "special")
 def has_bert_tokenizer(settings: Mapping[str, Any], architecture: object) -> bool:
     """Whether transformers opens the folder with a tokenizer of BERT's, which heeds the keys above."""
     named = settings.get("tokenizer_class")
-    return architecture in WORDPIECE_FAMILIES if named is None else named in BERT_TOKENIZERS
+    return architecture in (*WORDPIECE_FAMILIES, "mpnet") if named is None else named in BERT_TOKENIZERS
 
 
 def explicit_settings(
@@ -49,15 +49,20 @@ def said_otherwise(
     normaliser, splitter = (tokenizer.get(part) or {} for part in ("normalizer", "pre_tokenizer"))
     changes: dict[str, Any] = {}
     if has_bert_tokenizer(settings, architecture) and normaliser.get("type") == "BertNormalizer":
-        changes = {
-            name: settings[key]
-            for key, name in NORMALISER_KEYS.items()
-            if key in settings and settings[key] != normaliser.get(name)
-        }
+        said = {name: settings[key] for key, name in NORMALISER_KEYS.items() if key in settings}
+        before, after = _effective(normaliser), _effective({**normaliser, **said})
+        changes = {name: value for name, value in after.items() if value != before[name]}
     if splitter.get("type") == "ByteLevel" and "add_prefix_space" in settings:
         wanted = bool(settings["add_prefix_space"])
         changes |= {} if wanted == splitter.get("add_prefix_space") else {"add_prefix_space": wanted}
     return changes | ({"truncation_side": "left"} if settings.get("truncation_side") == "left" else {})
+
+
+def _effective(normaliser: Mapping[str, Any]) -> dict[str, Any]:
+    """What a BERT normaliser does: unless told, it strips accents where it makes letters small."""
+    values = {name: normaliser.get(name) for name in NORMALISER_KEYS.values()}
+    accents = values["strip_accents"]
+    return {**values, "strip_accents": values["lowercase"] if accents is None else accents}
 
 
 def vocabulary_of(tokenizer: Mapping[str, Any]) -> set[str]:
@@ -72,15 +77,24 @@ def later_tokens(folder: Path, settings: Mapping[str, Any]) -> dict[str, dict[st
 
     Newer programs write them into tokenizer_config.json, and added_tokens.json is read where they did not.
     """
+    more = settings.get("additional_special_tokens")
+    contents = [_content(token) for token in (more if isinstance(more, list) else ())]
+    special = {token: {"special": True, "normalized": False} for token in contents if token}
     decoder = settings.get("added_tokens_decoder")
     if isinstance(decoder, Mapping):
         numbered = [(number, token) for number, token in decoder.items() if isinstance(token, Mapping)]
         numbered.sort(key=lambda entry: int(entry[0]) if entry[0].isdecimal() else 0)
-        return {
-            str(token.get("content")): {way: token[way] is True for way in WAYS_TO_LOOK if way in token}
+        named = {
+            _content(token): {way: token[way] is True for way in WAYS_TO_LOOK if way in token}
             for _, token in numbered
         }
+        return {**named, **{token: ways for token, ways in special.items() if token not in named}}
     file = folder / "added_tokens.json"
     added = read_json(file)
     ordered = sorted(added, key=lambda token: integer(added, token, str(file), least=0) or 0)
-    return {token: {"normalized": True} for token in ordered}
+    return {**{token: {"normalized": True} for token in ordered}, **special}
+
+
+def _content(token: object) -> str:
+    """A token, which is written as its text or as an object that has it."""
+    return str(token.get("content", "") if isinstance(token, Mapping) else token)

@@ -75,8 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal cannot show is written as JSON would escape it, not as a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
-    warnings.formatwarning = partial(_told, warnings.formatwarning)
-    sys.exit(_exit_code(arguments))
+    elsewhere = warnings.formatwarning
+    warnings.formatwarning = partial(_told, elsewhere)
+    try:
+        code = _exit_code(arguments)
+    finally:
+        warnings.formatwarning = elsewhere
+    sys.exit(code)
 
 
 def _told(elsewhere: Callable[..., str], message: Warning | str, category: type[Warning], *place: Any) -> str:

@@ -142,3 +142,10 @@ def test_tokens_that_were_added_later_count(folder: Path) -> None:
     assert fingerprint(folder) == before
     write_json(folder / "added_tokens.json", {"[PAD]": 0, "newword": 500})
     assert fingerprint(folder) != before
+
+
+def test_what_only_spells_out_what_is_done_anyway_does_not_count(folder: Path) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class="BertTokenizer")
+    before = fingerprint(folder)
+    change(folder / "tokenizer_config.json", strip_accents=True)  # as all that makes letters small does
+    assert fingerprint(folder) == before

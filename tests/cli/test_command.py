@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from stand_ins import sentences
 from terminals import GEMEL, run
 
 from gemel import load_encoder, load_trainable
-from gemel.cli import VERBS
+from gemel.cli import VERBS, main
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
@@ -56,6 +57,13 @@ def test_a_warning_is_one_sentence_and_names_no_line_of_code(tiny_bert: Path, tm
     done = subprocess.run(command, env=known, input="the man", capture_output=True, text=True, check=True)
     told = [line for line in done.stderr.splitlines() if "someone/tiny" in line]
     assert [line[:50] for line in told] == ["gemel: someone/tiny has no modules.json in the hub"]
+
+
+def test_the_warnings_of_a_program_that_calls_the_command_stay_its_own() -> None:
+    before = warnings.formatwarning
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert warnings.formatwarning is before
 
 
 def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tmp_path: Path) -> None:
