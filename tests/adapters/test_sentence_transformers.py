@@ -267,6 +267,43 @@ def test_a_cross_encoder_has_its_labels_and_its_length(tiny_reranker_folder: Pat
         model.predict([["only one"]])
 
 
+def test_an_activation_is_shown_and_saved(tiny_reranker_folder: Path, tmp_path: Path) -> None:
+    from torch import nn
+
+    model = CrossEncoder(str(tiny_reranker_folder))
+    assert isinstance(model.activation_fn, nn.Sigmoid)
+    assert isinstance(model.default_activation_function, nn.Sigmoid)
+    model = CrossEncoder(str(tiny_reranker_folder), activation_fn=nn.Identity())
+    model.save(tmp_path / "raw")
+    again = CrossEncoder(str(tmp_path / "raw"))
+    assert isinstance(again.activation_fn, nn.Identity)
+    assert np.array_equal(again.predict(PAIRS), model.predict(PAIRS))
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(
+            again.predict(PAIRS), CrossEncoder(str(tiny_reranker_folder)).predict(PAIRS)
+        )
+    again.activation_fn = nn.Sigmoid()
+    again.save(tmp_path / "raw")
+    assert isinstance(CrossEncoder(str(tmp_path / "raw")).activation_fn, nn.Sigmoid)
+    for other in (nn.ELU(alpha=2.0), lambda raw: raw * 2):
+        again.activation_fn = other
+        with pytest.raises(InvalidInput, match="cannot be written into a folder; set it to"):
+            again.save(tmp_path / "raw")
+
+
+def test_an_activation_is_given_a_column_of_scores(tiny_reranker_folder: Path) -> None:
+    shapes = []
+
+    def doubled(raw: Any) -> Any:
+        shapes.append(tuple(raw.shape))
+        return 2 * raw
+
+    model = CrossEncoder(str(tiny_reranker_folder))
+    raw = model.predict(PAIRS, activation_fn=lambda raw: raw)
+    assert np.array_equal(model.predict(PAIRS, activation_fn=doubled), 2 * raw)
+    assert shapes == [(3, 1)]
+
+
 # By hand ---------------------------------------------------------------------------------------------------
 
 SQUARE = np.array([[1, 0], [0, 1], [-1, 0], [0.6, 0.8]], np.float32)
@@ -341,6 +378,7 @@ def test_negatives_are_near_the_anchor_and_never_its_positive(model: SentenceTra
         ({"range_min": 5, "range_max": 6}, "3 negatives were asked for from places 5 to 6"),
         ({"output_format": "table"}, "expected one of triplet, n-tuple, labeled-pair, labeled-list"),
         ({"sampling_strategy": "best"}, "expected one of top, random"),
+        ({"num_negative": 1}, "mine_hard_negatives was given num_negative, which gemel does not take"),
     ],
 )
 def test_negatives_that_cannot_be_mined_are_refused(
@@ -350,6 +388,20 @@ def test_negatives_that_cannot_be_mined_are_refused(
         util.mine_hard_negatives({"a": ["x"], "b": ["y"]}, model, **changes)
     with pytest.raises(InvalidInput, match="the dataset is empty"):
         util.mine_hard_negatives({"a": [], "b": []}, model)
+
+
+def test_older_words_for_the_choice_of_negatives_have_their_effect(model: SentenceTransformer) -> None:
+    pairs = {"a": ["the dog runs", "the cat sleeps"], "b": ["a dog runs", "a cat sleeps"]}
+    corpus = ["the dog sleeps", "one piano", "a dog runs", "a big house"]
+
+    def mined(**choices: Any) -> Any:
+        return util.mine_hard_negatives(pairs, model, corpus=corpus, num_negatives=1, **choices)
+
+    without_effect = {"use_faiss": True, "faiss_batch_size": 8, "use_multi_process": True, "verbose": False}
+    assert mined(**without_effect, cache_folder="here") == mined()
+    assert mined(as_triplets=False) == mined(output_format="n-tuple") != mined()
+    assert mined(margin=0.1) == mined(absolute_margin=0.1)
+    assert mined(margin=2.5)["negative"] == []
 
 
 def test_gradients_are_refused_and_not_lost() -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gemel.adapters.sentence_transformers.activations import (
+    Activation,
+    activated,
+    activation_named,
+    name_of,
+    saved_name,
+)
 from gemel.adapters.sentence_transformers.arguments import (
     merged,
     refuse_rest,
@@ -18,7 +25,7 @@ from gemel.adapters.sentence_transformers.arguments import (
 )
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.saving import save_among_others
-from gemel.adapters.sentence_transformers.tensors import array, tensor
+from gemel.adapters.sentence_transformers.tensors import tensor
 from gemel.checkpoint import read_weights, save_reranker_folder
 from gemel.contracts import checked_pairs
 from gemel.errors import InvalidInput, MissingExtra
@@ -26,7 +33,6 @@ from gemel.loading import load_reranker
 from gemel.pair_scorer import PairScorer
 
 ORGANISATION = "cross-encoder"
-Activation = Callable[[Any], Any]
 
 
 class CrossEncoder(Placed):
@@ -46,9 +52,7 @@ class CrossEncoder(Placed):
         prompts = {name: arguments.pop(name, None) for name in ("prompts", "default_prompt_name")}
         refuse_rest("a cross-encoder", prompts)
         arguments["activation_fn"] = activation_fn
-        self.activation_fn: Activation | None = merged(
-            arguments, "default_activation_function", "activation_fn"
-        )
+        self._activation: Any = merged(arguments, "default_activation_function", "activation_fn")
         self._folder = take_folder(model_name_or_path, ORGANISATION, arguments)
         self._computing = take_computing({**arguments, "device": device and str(device)})
         if max_length is not None:
@@ -83,7 +87,7 @@ class CrossEncoder(Placed):
         refuse_rest("predict", {"prompt_name": prompt_name, "prompt": prompt})
         others |= {"inputs": inputs, "activation_fn": activation_fn}
         inputs = merged(others, "sentences", "inputs")
-        activation_fn = merged(others, "activation_fct", "activation_fn") or self.activation_fn
+        activation_fn = merged(others, "activation_fct", "activation_fn") or self._activation
         refuse_rest("predict", others)
         if batch_size < 1:
             raise InvalidInput(f"batch_size is {batch_size!r}; expected at least 1")
@@ -128,6 +132,17 @@ class CrossEncoder(Placed):
         return len(self._scorer.labels)
 
     @property
+    def activation_fn(self) -> Any:
+        """What makes scores of the raw ones: torch's layer, or its name where torch is not installed."""
+        return self._activation or activation_named(self._scorer.folder.activation)
+
+    @activation_fn.setter
+    def activation_fn(self, value: Any) -> None:
+        self._activation = value
+
+    default_activation_function = activation_fn
+
+    @property
     def max_length(self) -> int:
         """How many tokens of a pair are read, special ones included."""
         return self._scorer.folder.max_tokens
@@ -153,6 +168,8 @@ class CrossEncoder(Placed):
         if path is None:
             return
         folder = self._scorer.folder
+        if self._activation is not None:
+            folder = replace(folder, activation=saved_name(self._activation))
         save_among_others(
             path, lambda target: save_reranker_folder(target, folder, read_weights(folder.weight_files))
         )
@@ -171,14 +188,13 @@ class CrossEncoder(Placed):
         self, pairs: list[tuple[str, str]], activation: Activation | None, shows: bool
     ) -> npt.NDArray[np.float32]:
         """The model's scores, or what another activation makes of the raw ones."""
-        if activation is None:
+        name = self._scorer.folder.activation if activation is None else name_of(activation)
+        if name == self._scorer.folder.activation:
             return self._scorer.score(pairs, show_progress=shows)
         if self._raw is None:
             self._raw = load_reranker(self._folder, activation="identity", **self._computing)
         raw = self._raw.score(pairs, show_progress=shows)
-        # Who has a function of tensors has imported torch.
-        given = tensor(raw, "an activation of tensors") if "torch" in sys.modules else raw
-        return array(activation(given)).astype(np.float32)
+        return raw if activation is None or name == "identity" else activated(raw, activation)
 
 
 def _is_one_pair(inputs: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.adapters.sentence_transformers.arguments import refuse_rest
 from gemel.adapters.sentence_transformers.measures import measure_named
 from gemel.adapters.sentence_transformers.tensors import array, rows
 from gemel.errors import InvalidInput
@@ -28,6 +29,8 @@ Bounds = tuple[float | None, float | None, float | None, float | None]
 
 FORMATS = ("triplet", "n-tuple", "labeled-pair", "labeled-list")
 SAMPLINGS = ("top", "random")
+# What only says how the search is made and told of.
+WITHOUT_EFFECT = ("cache_folder", "faiss_batch_size", "use_faiss", "use_multi_process", "verbose")
 NO_ROW = -1
 DROPPED = np.float32(-np.inf)
 
@@ -57,19 +60,19 @@ def mine_hard_negatives(
     output_format: str = "triplet",
     output_scores: bool = False,
     batch_size: int = 32,
-    **ignored: Any,
+    **others: Any,
 ) -> Any:
     """The pairs of a dataset with texts that are like the anchor and not meant, in one of FORMATS.
 
     The dataset is one of `datasets`, and so is what comes back; or it is a dict of columns, as is then what
-    comes back. What else is given (faiss, processes, a cache, verbosity) changes nothing.
+    comes back. `as_triplets` and `margin` are older words for `output_format` and `absolute_margin`.
     """
+    output_format, absolute_margin = _by_older_words(others, output_format, absolute_margin)
     names, given = _columns(dataset, anchor_column_name, positive_column_name)
     pairs = _Pairs(*given, corpus or [])
     bounds = (max_score, min_score, absolute_margin, relative_margin)
-    if range_max is None:
-        n_looked_at = num_negatives * (10 if _may_drop(bounds, cross_encoder is not None) else 1)
-        range_max = range_min + n_looked_at + pairs.max_positives
+    n_looked_at = num_negatives * (10 if _may_drop(bounds, cross_encoder is not None) else 1)
+    range_max = range_min + n_looked_at + pairs.max_positives if range_max is None else range_max
     output_format = "n-tuple" if include_positives else output_format
     _check(num_negatives, (range_min, range_max), sampling_strategy, output_format)
     prompts = {"prompt_name": query_prompt_name, "prompt": query_prompt}
@@ -112,6 +115,17 @@ class _Candidates:
 
 
 # Steps -----------------------------------------------------------------------------------------------------
+
+
+def _by_older_words(
+    others: dict[str, Any], output_format: str, absolute_margin: float | None
+) -> tuple[str, float | None]:
+    """The format and the margin, by their older words where these were given; no others may be left."""
+    as_triplets, margin = others.pop("as_triplets", None), others.pop("margin", None)
+    refuse_rest("mine_hard_negatives", others, WITHOUT_EFFECT)
+    if as_triplets is not None:
+        output_format = "triplet" if as_triplets else "n-tuple"
+    return output_format, absolute_margin if margin is None else margin
 
 
 def _columns(
