@@ -13,6 +13,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ Columns = Mapping[str, type]
 Values = Sequence[Any]  # one a column; None where there is none
 
 ROWS_AT_ONCE = 4_096
+LONGEST_SECONDS = 30.0  # that rows wait for others: so much work is lost by who is killed
 _EXPECTED = "expected .jsonl, .csv or .tsv (each also with .gz) or .parquet"
 _NO_LINE_BREAKS = str.maketrans("\t\n\r", "   ")
 
@@ -70,6 +72,7 @@ class ResultWriter:
         self._files = ExitStack()
         self._file: OutputFile | None = None
         self._block: list[Values] = []
+        self._due = time.monotonic() + LONGEST_SECONDS
         self._keeps_block = False
         if output is None or os.fspath(output) == "-":
             self._append: Callable[[list[Values]], None] = self._print
@@ -98,7 +101,7 @@ class ResultWriter:
         try:
             for row in rows:
                 self._block.append(row)
-                if len(self._block) == ROWS_AT_ONCE:
+                if len(self._block) == ROWS_AT_ONCE or time.monotonic() > self._due:
                     self._write_block()
         finally:
             if not self._keeps_block:
@@ -106,9 +109,17 @@ class ResultWriter:
 
     def _write_block(self) -> None:
         block, self._block = self._block, []
-        if block:
-            self._append(block)
-            self.n_rows += len(block)
+        self._due = time.monotonic() + LONGEST_SECONDS
+        try:
+            self._write_rows(block)
+        except ValueError:  # of a row that the format cannot hold: those before it can be kept
+            for row in block:
+                self._write_rows([row])
+
+    def _write_rows(self, rows: list[Values]) -> None:
+        if rows:
+            self._append(rows)
+            self.n_rows += len(rows)
 
     def __enter__(self) -> ResultWriter:
         return self

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gemel.data import results
 from gemel.data.results import ROWS_AT_ONCE, ResultWriter
 from gemel.data.tables import open_table
 from gemel.data.texts import TextSource
@@ -202,3 +203,21 @@ def test_a_refused_file_is_told_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "out.csv.partial").mkdir()
     with pytest.raises(WriteFailed, match="Is a directory; nothing was written"):
         ResultWriter(tmp_path / "out.csv", COLUMNS)
+
+
+def test_rows_do_not_wait_long_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "LONGEST_SECONDS", 0.0)
+    with ResultWriter(tmp_path / "rows.jsonl.gz", {"id": int}) as writer:
+        writer.write([(1,)])
+        writer.write([(2,)])
+        with gzip.open(tmp_path / "rows.jsonl.gz.partial", "rt") as file:
+            assert [json.loads(line)["id"] for line in file] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.csv"])
+def test_a_row_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, name: str) -> None:
+    writer = ResultWriter(tmp_path / name, {"id": int, "text": str})
+    with pytest.raises(UnicodeEncodeError), writer:
+        for row in ((1, "one"), (2, "two"), (3, "\ud800"), (4, "four")):
+            writer.write([row])
+    assert writer.kept == f"the 2 rows before are kept in {tmp_path / name}.partial"
