@@ -34,6 +34,9 @@ _OPEN = "gemel "  # begins the label of a model that was given open, and cannot 
 class GemelEmbedding(BaseEmbedding):
     """Texts into vectors, each side with the prompt that the model has for it."""
 
+    source: str | None = Field(
+        default=None, description="The name or folder of the model, where model_name is another label."
+    )
     opened_with: dict[str, Any] = Field(
         default_factory=dict, description="The choices of gemel.load_encoder that the model was opened with."
     )
@@ -46,21 +49,25 @@ class GemelEmbedding(BaseEmbedding):
         *,
         model_name: str | None = None,
         embed_batch_size: int = BATCH_SIZE,
+        source: str | None = None,
         opened_with: dict[str, Any] | None = None,
         **choices: Any,
     ) -> None:
         """`model` is a name, a folder or an open encoder; the choices are those of `gemel.load_encoder`, and
         of LlamaIndex `callback_manager`, `num_workers` and `embeddings_cache`.
 
-        `model_name` alone is opened, too; beside a model it is only what LlamaIndex calls that.
+        `model_name` alone is opened, too; beside a model it is only what LlamaIndex calls that. `source` and
+        `opened_with` are what `to_dict` has saved.
         """
         own = {name: choices.pop(name) for name in list(choices) if name in BaseEmbedding.model_fields}
         chosen = {**(opened_with or {}), **choices}
-        source = _checked_name(model_name) if model is None else model
-        encoder = open_encoder(source, **chosen)
+        given = _checked_name(source or model_name) if model is None else model
+        encoder = open_encoder(given, **chosen)
+        label = _label(given, encoder)
         super().__init__(
-            model_name=model_name or _label(source, encoder),
+            model_name=model_name or label,
             embed_batch_size=embed_batch_size,
+            source=label if model_name not in (None, label) else None,
             opened_with=chosen,
             **own,
         )

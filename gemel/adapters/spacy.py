@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -21,7 +22,7 @@ except ImportError:
 
 NAME = "gemel"
 KEY = "gemel_vector"  # in a document's user data, which spaCy saves with it
-MODEL_KEY = "gemel_model"  # the fingerprint of what made the vector
+SOURCE_KEY = "gemel_source"  # what made the vector, and of which text
 
 
 class SentenceVectors:
@@ -46,18 +47,19 @@ class SentenceVectors:
 
     def vector(self, part: Doc | Span) -> Vector:
         """The vector of a document, as it was kept, or of a span."""
-        kept = part.user_data.get(KEY) if isinstance(part, Doc) else None
-        return self.encoder.encode([part.text])[0] if kept is None else np.asarray(kept)
+        if isinstance(part, Doc) and self._has_vector(part):
+            return np.asarray(part.user_data[KEY])
+        return self.encoder.encode([part.text])[0]
 
     def similarity(self, part: Doc | Span, other: Any) -> float:
         """The cosine of two documents or spans."""
         return float(pairwise(self.vector(part)[None], np.asarray(other.vector)[None])[0])
 
     def _with_vectors(self, docs: list[Doc]) -> list[Doc]:
-        new = [doc for doc in docs if doc.user_data.get(MODEL_KEY) != self.encoder.fingerprint]
+        new = [doc for doc in docs if not self._has_vector(doc)]
         for doc, vector in zip(new, self.encoder.encode([doc.text for doc in new]), strict=True):
             doc.user_data[KEY] = vector
-            doc.user_data[MODEL_KEY] = self.encoder.fingerprint
+            doc.user_data[SOURCE_KEY] = self._source(doc)
         for doc in docs:
             for hooks in (doc.user_hooks, doc.user_span_hooks):
                 hooks["vector"] = self.vector
@@ -65,6 +67,13 @@ class SentenceVectors:
                 hooks["has_vector"] = lambda part: True
                 hooks["similarity"] = self.similarity
         return docs
+
+    def _has_vector(self, doc: Doc) -> bool:
+        return KEY in doc.user_data and doc.user_data.get(SOURCE_KEY) == self._source(doc)
+
+    def _source(self, doc: Doc) -> str:
+        """A part of a document may be made with a copy of its user data, hence the text as well."""
+        return f"{self.encoder.fingerprint} {sha256(doc.text.encode()).hexdigest()}"
 
     def _length(self, part: Doc | Span) -> float:
         return float(np.linalg.norm(self.vector(part)))

@@ -55,7 +55,12 @@ def test_a_model_is_opened_by_the_name_that_llama_index_has_for_it(core: Any, ti
         for again in (GemelEmbedding.from_dict(model.to_dict()), pickle.loads(pickle.dumps(model))):
             assert again.get_text_embedding("a dog") == expected
     labelled = GemelEmbedding(str(tiny_bert), model_name="ours", precision="float32")
-    assert (labelled.model_name, labelled.get_text_embedding("a dog")) == ("ours", expected)
+    for model in (
+        labelled,
+        GemelEmbedding.from_dict(labelled.to_dict()),
+        pickle.loads(pickle.dumps(labelled)),
+    ):
+        assert (model.model_name, model.get_text_embedding("a dog")) == ("ours", expected)
 
 
 def test_a_name_that_opens_nothing_is_refused(core: Any, tmp_path: Path) -> None:

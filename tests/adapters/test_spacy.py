@@ -72,8 +72,15 @@ def test_documents_from_elsewhere_have_vectors_again_once_they_pass_through_the_
 def test_a_vector_of_another_model_is_made_anew(nlp: Any) -> None:
     doc = nlp(TEXTS[0])
     expected = doc.vector
-    doc.user_data.update(gemel_vector=np.zeros(3, np.float32), gemel_model="another")
+    doc.user_data.update(gemel_vector=np.zeros(3, np.float32), gemel_source="another")
     assert np.array_equal(nlp.get_pipe("gemel")(doc).vector, expected)
+
+
+def test_a_part_that_was_made_with_the_whole_ones_data_has_its_own_vector(nlp: Any) -> None:
+    doc = nlp(TEXTS[0])
+    part = nlp.get_pipe("gemel")(doc[0:2].as_doc(copy_user_data=True))
+    assert np.array_equal(part.vector, nlp(part.text).vector)
+    assert not np.array_equal(part.vector, doc.vector)
 
 
 def test_similarity_is_the_cosine_of_the_vectors(nlp: Any) -> None:
