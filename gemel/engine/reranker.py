@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gemel.checkpoint import RerankerFolder
@@ -21,11 +23,24 @@ class NativeReranker(PairScorer):
     def __init__(self, folder: RerankerFolder, settings: EngineSettings) -> None:
         self._open_pairs(folder)
         self.precision = settings.precision
-        assembly = Assembly(folder.transformer, folder.config, folder.weight_files, settings)
+        self._settings = settings
+        self._open_engine()
+
+    def _open_engine(self) -> None:
+        folder = self.folder
+        assembly = Assembly(folder.transformer, folder.config, folder.weight_files, self._settings)
         self._engine = assembly.build()
         assembly.add_classifier(len(folder.labels), folder.activation)
         has_types = "embeddings.token_type_embeddings.weight" in assembly.tensors
         self._wants_types = has_types and folder.gives_types
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens the folder anew: weights are not sent."""
+        return {name: value for name, value in vars(self).items() if name != "_engine"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open_engine()
 
     def __repr__(self) -> str:
         return (

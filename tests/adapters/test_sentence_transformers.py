@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import subprocess
@@ -24,7 +25,7 @@ import sys
 sys.modules["torch"] = sys.modules["transformers"] = None  # as if they were not installed
 import json
 import numpy as np
-from gemel.adapters.sentence_transformers import SentenceTransformer, util
+from gemel.adapters.sentence_transformers import CrossEncoder, SentenceTransformer, util
 model = SentenceTransformer(sys.argv[1])
 vectors = model.encode(["the dog runs", "a dog runs", "the piano"])
 found = {
@@ -33,16 +34,18 @@ found = {
     "tokens": type(model.encode("a dog", output_value="token_embeddings")).__name__,
     "device": model.device,
     "hits": util.semantic_search(vectors[:1], vectors, top_k=1),
+    "tensor": type(model.encode(["a"], convert_to_tensor=True)).__name__,
+    "list": [type(each).__name__ for each in model.encode(["a"], convert_to_numpy=False)],
 }
-for name, call in {
-    "tensor": lambda: model.encode(["a"], convert_to_tensor=True),
-    "list": lambda: model.encode(["a"], convert_to_numpy=False),
-    "tokenizer": lambda: model.tokenizer,
-}.items():
-    try:
-        call()
-    except ImportError as error:
-        found[name] = str(error)
+reranker = CrossEncoder(sys.argv[2])
+pairs = [("the dog", "a dog"), ("the dog", "a piano")]
+found["activation"] = reranker.activation_fn
+found["scores"] = type(reranker.predict(pairs, convert_to_tensor=True)).__name__
+found["list of scores"] = len(reranker.predict(pairs, convert_to_numpy=False))
+try:
+    model.tokenizer
+except ImportError as error:
+    found["tokenizer"] = str(error)
 print(json.dumps(found))
 """
 
@@ -52,16 +55,16 @@ def model(tiny_bert: Path) -> SentenceTransformer:
     return SentenceTransformer(str(tiny_bert), prompts={"query": "the red "})
 
 
-def test_it_works_without_torch_and_says_what_needs_it(tiny_bert: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, str(tiny_bert)], capture_output=True, text=True, check=True
-    )
+def test_it_works_without_torch_and_says_what_needs_it(tiny_bert: Path, tiny_reranker_folder: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(tiny_bert), str(tiny_reranker_folder)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(run.stdout)
     assert (found["similarity"], found["tokens"], found["device"]) == ("ndarray", "ndarray", "cpu")
     assert found["pairwise"] == pytest.approx([1, 1, 1])
     assert found["hits"] == [[{"corpus_id": 0, "score": pytest.approx(1)}]]
-    for name in ("tensor", "list", "tokenizer"):
-        assert "pip install 'gemel[train]'" in found[name]
+    assert (found["tensor"], found["list"]) == ("ndarray", ["ndarray"])
+    assert (found["scores"], found["list of scores"], found["activation"]) == ("ndarray", 2, "sigmoid")
+    assert "pip install 'gemel[train]'" in found["tokenizer"]
 
 
 def test_importing_it_imports_no_torch() -> None:
@@ -90,6 +93,16 @@ def test_calls_for_several_processes_give_the_same_vectors(model: SentenceTransf
 def test_a_model_can_be_pickled_and_moved(model: SentenceTransformer) -> None:
     again = pickle.loads(pickle.dumps(model)).to("cpu").eval()
     assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
+
+
+def test_a_tokenizer_is_opened_once_until_the_model_is_opened_anew(
+    tiny_bert: Path, tiny_reranker_folder: Path
+) -> None:
+    for model in (SentenceTransformer(str(tiny_bert)), CrossEncoder(str(tiny_reranker_folder))):
+        first = model.tokenizer
+        assert model.tokenizer is first
+        model.max_seq_length = 17
+        assert model.tokenizer.model_max_length == 17
 
 
 def test_a_saved_model_takes_the_place_of_the_one_before(model: SentenceTransformer, tmp_path: Path) -> None:
@@ -265,6 +278,14 @@ def test_a_cross_encoder_has_its_labels_and_its_length(tiny_reranker_folder: Pat
             CrossEncoder(str(tiny_reranker_folder), **arguments)
     with pytest.raises(InvalidInput, match="pair 0 is"):
         model.predict([["only one"]])
+
+
+def test_a_cross_encoder_can_be_pickled_and_copied(tiny_reranker_folder: Path) -> None:
+    model = CrossEncoder(str(tiny_reranker_folder), max_length=20)
+    expected = model.predict(PAIRS)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.max_length == 20
+        assert np.array_equal(again.predict(PAIRS), expected)
 
 
 def test_an_activation_is_shown_and_saved(tiny_reranker_folder: Path, tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ from gemel.adapters.sentence_transformers.arguments import (
 )
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.saving import save_among_others
-from gemel.adapters.sentence_transformers.tensors import tensor
+from gemel.adapters.sentence_transformers.tensors import tensor_or_array
 from gemel.checkpoint import read_weights, save_reranker_folder
 from gemel.contracts import checked_pairs
-from gemel.errors import InvalidInput, MissingExtra
+from gemel.errors import InvalidInput
 from gemel.loading import load_reranker
 from gemel.pair_scorer import PairScorer
 
@@ -98,11 +98,11 @@ class CrossEncoder(Placed):
             powers = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
             scores = powers / powers.sum(axis=1, keepdims=True)
         if convert_to_tensor:
-            found: Any = tensor(scores, "convert_to_tensor=True")
+            found: Any = tensor_or_array(scores)
         elif convert_to_numpy:
             found = scores if len(scores) else np.array([])
         else:
-            found = list(tensor(scores, "convert_to_numpy=False"))
+            found = list(tensor_or_array(scores))
         return found[0] if is_one else found
 
     def rank(
@@ -154,15 +154,6 @@ class CrossEncoder(Placed):
 
     max_seq_length = max_length
 
-    @property
-    def tokenizer(self) -> Any:
-        """The tokenizer of the model's folder, as transformers opens it."""
-        try:
-            from transformers import AutoTokenizer
-        except ImportError:
-            raise MissingExtra("the tokenizer as transformers' object", "train") from None
-        return AutoTokenizer.from_pretrained(str(self._folder), model_max_length=self.max_length)
-
     def save(self, path: str | Path | None, *ignored: Any, **choices: Any) -> None:
         """Write a model folder, in place of a model that is there; other files in it are kept."""
         if path is None:
@@ -179,10 +170,15 @@ class CrossEncoder(Placed):
     def _open(self) -> None:
         self._scorer: PairScorer = load_reranker(self._folder, **self._computing)
         self._raw: PairScorer | None = None
+        self._tokenizer = None
 
     @property
     def _engine(self) -> Any:
         return self._scorer
+
+    @property
+    def _transformer_folder(self) -> Path:
+        return self._scorer.folder.transformer
 
     def _scores(
         self, pairs: list[tuple[str, str]], activation: Activation | None, shows: bool

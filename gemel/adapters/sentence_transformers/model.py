@@ -22,9 +22,9 @@ from gemel.adapters.sentence_transformers.measures import FUNCTIONS, SimilarityF
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.quantisation import checked_precision, quantize_embeddings
 from gemel.adapters.sentence_transformers.saving import save_among_others
-from gemel.adapters.sentence_transformers.tensors import tensor, tensor_or_array
+from gemel.adapters.sentence_transformers.tensors import tensor_or_array
 from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, OnTruncate, Vectors, checked_texts
-from gemel.errors import InvalidInput, MissingExtra
+from gemel.errors import InvalidInput
 from gemel.loading import load_encoder
 from gemel.similarity import normalise
 from gemel.text_encoder import FolderEncoder, TextEncoder
@@ -168,16 +168,6 @@ class SentenceTransformer(Placed):
         """The same as `max_seq_length`."""
         return self.max_seq_length
 
-    @property
-    def tokenizer(self) -> Any:
-        """The tokenizer of the model's folder, as transformers opens it."""
-        try:
-            from transformers import AutoTokenizer
-        except ImportError:
-            raise MissingExtra("the tokenizer as transformers' object", "train") from None
-        folder = self._tokenising().folder.transformer
-        return AutoTokenizer.from_pretrained(str(folder), model_max_length=self.max_seq_length)
-
     def tokenize(self, texts: Sequence[str]) -> dict[str, Any]:
         """Token ids and attention mask (n, tokens), padded to the longest."""
         encoder = self._tokenising()
@@ -272,10 +262,15 @@ class SentenceTransformer(Placed):
             # how many numbers are wanted is decided at each call
             encoder = encoder.with_dim(replace(encoder.spec, truncate_dim=None).dim)
         self._encoder: TextEncoder = encoder
+        self._tokenizer = None
 
     @property
     def _engine(self) -> Any:
         return self._encoder
+
+    @property
+    def _transformer_folder(self) -> Path:
+        return self._tokenising().folder.transformer
 
 
 def _listed(inputs: Any) -> Any:
@@ -289,10 +284,10 @@ def _converted(vectors: Vectors, precision: str, to_numpy: bool, to_tensor: bool
     if len(found) and precision != "float32":
         found = quantize_embeddings(found, precision)
     if to_tensor:
-        return tensor(found, "convert_to_tensor=True")
+        return tensor_or_array(found)
     if to_numpy:
         return found
-    return list(tensor(found, "convert_to_numpy=False")) if len(found) else []
+    return list(tensor_or_array(found)) if len(found) else []
 
 
 def _token_values(encoder: TextEncoder, texts: list[str], output_value: str | None, dim: int | None) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any, TypeVar
 
 from gemel.adapters.sentence_transformers.tensors import has_torch
+from gemel.errors import MissingExtra
 
 Self = TypeVar("Self", bound="Placed")
 
@@ -14,6 +16,8 @@ class Placed(ABC):
     """A model on a device, which it can be moved from."""
 
     _computing: dict[str, Any]
+    _tokenizer: Any = None  # of the model that is open
+    max_seq_length: Any
 
     @abstractmethod
     def _open(self) -> None:
@@ -23,6 +27,18 @@ class Placed(ABC):
     @abstractmethod
     def _engine(self) -> Any:
         """What computes."""
+
+    @property
+    @abstractmethod
+    def _transformer_folder(self) -> Path:
+        """Where the tokenizer and the weights of the transformer are."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """The folder's tokenizer, as transformers opens it; changes to it do not reach the engine."""
+        if self._tokenizer is None:
+            self._tokenizer = _opened_tokenizer(self._transformer_folder, self.max_seq_length)
+        return self._tokenizer
 
     @property
     def device(self) -> Any:
@@ -70,3 +86,11 @@ class Placed(ABC):
     def stop_multi_process_pool(pool: dict[str, Any]) -> None:
         """Nothing: there are no processes to stop."""
         pool["processes"] = []
+
+
+def _opened_tokenizer(folder: Path, max_tokens: int) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise MissingExtra("the tokenizer as transformers' object", "train") from None
+    return AutoTokenizer.from_pretrained(str(folder), model_max_length=max_tokens)
