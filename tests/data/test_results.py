@@ -217,7 +217,12 @@ def test_rows_do_not_wait_long_for_others(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("name", ["rows.jsonl.gz", "rows.csv"])
 def test_a_row_that_cannot_be_written_leaves_those_before_it(tmp_path: Path, name: str) -> None:
     writer = ResultWriter(tmp_path / name, {"id": int, "text": str})
-    with pytest.raises(UnicodeEncodeError), writer:
-        for row in ((1, "one"), (2, "two"), (3, "\ud800"), (4, "four")):
-            writer.write([row])
+
+    def write_each() -> None:
+        with writer:
+            for row in ((1, "one"), (2, "two"), (3, "\ud800"), (4, "four")):
+                writer.write([row])
+
+    with pytest.raises(UnicodeEncodeError):
+        write_each()
     assert writer.kept == f"the 2 rows before are kept in {tmp_path / name}.partial"
