@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import pickle
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ import pytest
 from encoders.made import write_static_embedding
 from stand_ins import sentences
 
+import gemel.adapters.sentence_transformers as ours
 from gemel import communities, load_encoder
 from gemel.adapters.sentence_transformers import CrossEncoder, SentenceTransformer, util
 from gemel.errors import InvalidInput, ModelNotFound, TruncationWarning
@@ -235,6 +240,56 @@ def test_what_belongs_to_training_says_where_to_go(model: SentenceTransformer) -
     assert not hasattr(model, "nonsense")
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("losses", "train with `gemel train`"),
+        ("InputExample", "train with `gemel train`"),
+        ("models", "give the folder of a saved model"),
+        ("evaluation", "measure with `gemel evaluate`"),
+        ("SparseEncoder", "one dense vector for a text"),
+    ],
+)
+def test_a_name_that_is_not_here_says_what_is(name: str, advice: str) -> None:
+    with pytest.raises(ImportError, match=f"gemel's adapter has no {name}: .*{advice}"):
+        exec(f"from gemel.adapters.sentence_transformers import {name}", {})
+
+
+def test_modules_have_the_names_that_programs_import() -> None:
+    assert ours.__version__ == "6.2.0"
+    assert ours.mine_hard_negatives is util.mine_hard_negatives
+    assert ours.quantization.quantize_embeddings is ours.quantize_embeddings is util.quantize_embeddings
+    assert ours.similarity_functions.SimilarityFunction is ours.SimilarityFunction
+    assert not hasattr(ours, "nonsense")
+    with pytest.raises(ImportError, match="which is exact, or a collection"):
+        ours.quantization.semantic_search_faiss  # noqa: B018
+
+
+def test_records_are_written_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = ours.LoggingHandler()
+    handler.emit(logging.LogRecord("name", logging.INFO, "", 0, "%d texts", (3,), None))
+    assert capsys.readouterr().out == "3 texts\n"
+
+
+def test_a_file_is_downloaded_whole(tmp_path: Path) -> None:
+    (tmp_path / "there.txt").write_text("three words here")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        util.http_get(f"http://127.0.0.1:{server.server_port}/there.txt", tmp_path / "new" / "here.txt")
+        server.shutdown()
+    assert (tmp_path / "new" / "here.txt").read_text() == "three words here"
+    with pytest.raises(InvalidInput, match="expected one that begins with http"):
+        util.http_get(f"file://{tmp_path}/there.txt", tmp_path / "other.txt")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["here.txt"]
+
+
+def test_batches_are_moved_to_a_device(model: SentenceTransformer) -> None:
+    batch = util.batch_to_device({**model.tokenize(["a dog"]), "kept": 3}, util.get_device_name())
+    assert str(batch["input_ids"].device).startswith(util.get_device_name())
+    assert batch["kept"] == 3
+
+
 # Cross-encoders --------------------------------------------------------------------------------------------
 
 PAIRS = [("the dog", "a dog runs"), ("the dog", "a piano"), ("the dog", "the dog")]
@@ -334,6 +389,22 @@ def test_the_nearest_rows_are_found_with_their_scores() -> None:
     hits = util.semantic_search(SQUARE[:1], SQUARE, top_k=2)
     assert hits == [[{"corpus_id": 0, "score": 1.0}, {"corpus_id": 3, "score": pytest.approx(0.6)}]]
     assert util.semantic_search(np.zeros((2, 2)), np.zeros((0, 2))) == [[], []]
+
+
+@pytest.mark.parametrize("measure", ["cos_sim", "dot_score", "euclidean_sim", "manhattan_sim"])
+def test_one_vector_is_compared_with_every_row(measure: str) -> None:
+    compare, pairwise = getattr(util, measure), getattr(util, f"pairwise_{measure}")
+    expected = np.asarray(compare(SQUARE[3], SQUARE))[0]
+    assert np.asarray(pairwise(SQUARE[3], SQUARE)) == pytest.approx(expected, abs=1e-6)
+    assert np.asarray(pairwise(SQUARE, SQUARE[3:])) == pytest.approx(expected, abs=1e-6)
+    assert pairwise(SQUARE[3], SQUARE[3]).shape == ()
+
+
+def test_angles_are_those_of_complex_numbers() -> None:
+    same, turned = util.pairwise_angle_sim(SQUARE[:2], np.array([[1, 0], [1, 0]], np.float32))
+    assert (float(same), float(turned)) == (1, 1)
+    assert float(util.pairwise_angle_sim(SQUARE[3:], SQUARE[:1])[0]) == pytest.approx(1.4)
+    assert util.pairwise_angle_sim(np.ones((2, 3)), np.ones((2, 3))).shape == (2,)
 
 
 def test_pairs_come_from_the_nearest_of_each_row() -> None:

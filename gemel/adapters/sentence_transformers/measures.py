@@ -55,6 +55,17 @@ def pairwise_manhattan_sim(a: Any, b: Any) -> Any:
     return _pairwise(a, b, "manhattan")
 
 
+def pairwise_angle_sim(a: Any, b: Any) -> Any:
+    """How alike the angles of each row of a and the same row of b are (n,): |cosine + sine|, where the halves
+    of a row are the two parts of complex numbers."""
+    left, right = (similarity.normalise(rows(each)) for each in (a, b))
+    odd = ((0, 0), (0, left.shape[1] % 2))
+    left, right = np.pad(left, odd), np.pad(right, odd)
+    (left_first, left_last), (right_first, right_last) = (np.split(each, 2, axis=1) for each in (left, right))
+    turned = left_last * right_first - left_first * right_last
+    return tensor_or_array(np.abs((left * right).sum(axis=1) + turned.sum(axis=1)))
+
+
 pytorch_cos_sim = cos_sim  # its name in older programs
 
 FUNCTIONS: dict[str, tuple[ScoreFunction, ScoreFunction]] = {
@@ -116,5 +127,10 @@ def truncate_embeddings(embeddings: Any, truncate_dim: int | None) -> Any:
 
 
 def _pairwise(a: Any, b: Any, measure: str) -> Any:
-    scores = similarity.pairwise(rows(a), rows(b), measure)
-    return tensor_or_array(scores if array(a).ndim > 1 else np.asarray(scores[0]))
+    """Row by row, where one vector is compared with every row of the other side, as there."""
+    left, right = rows(a), rows(b)
+    if 1 in (len(left), len(right)):
+        left, right = (np.ascontiguousarray(each) for each in np.broadcast_arrays(left, right))
+    scores = similarity.pairwise(left, right, measure)
+    is_one = array(a).ndim == array(b).ndim == 1
+    return tensor_or_array(np.asarray(scores[0]) if is_one else scores)
