@@ -91,11 +91,11 @@ void BestPairs::cut() {
     pairs.resize(limit);
 }
 
-PairColumns BestPairs::sorted() {
+PairColumns BestPairs::sorted(int most_threads) {
     const std::lock_guard<std::mutex> guard(lock);
     std::vector<Key> keys(pairs.size()), rest;  // all of them: to choose the best first takes longer
     for (size_t i = 0; i < pairs.size(); ++i) keys[i] = Key(descending(pairs[i].score)) << 32 | i;
-    const int n_parts = pairs.size() < worth_two_threads ? 1 : std::min(2, usable_cores());
+    const int n_parts = pairs.size() < worth_two_threads ? 1 : std::clamp(most_threads, 1, std::min(2, usable_cores()));
     if (n_parts == 2) {
         const uint32_t middle = middle_of(keys);
         const auto half = std::partition(keys.begin(), keys.end(), [=](Key key) { return rank_of(key) < middle; });

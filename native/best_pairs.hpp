@@ -43,7 +43,7 @@ class BestPairs {
     bool is_too_late(int64_t first) const { return first > last_first.load(std::memory_order_relaxed); }
     void merge(std::vector<Pair>& waiting, float ceiling);
     // All of them, the best first.
-    PairColumns sorted();
+    PairColumns sorted(int most_threads = 2);
 
   private:
     void cut();

@@ -36,10 +36,10 @@ PairColumns columns_of(const std::vector<Pair>& pairs) {
     return columns;
 }
 
-nb::tuple sorted(BestPairs& self) {
+nb::tuple sorted(BestPairs& self, int most_threads) {
     PairColumns columns = [&] {
         nb::gil_scoped_release released;
-        return self.sorted();
+        return self.sorted(most_threads);
     }();
     return arrays(columns);
 }
@@ -126,7 +126,7 @@ void bind_pairs(nb::module_& m) {
                 new (self) BestPairs(limit, at_least);
             },
             nb::arg("limit"), nb::arg("at_least"))
-        .def("sorted", &sorted, "First, second and score, the best first.");
+        .def("sorted", &sorted, nb::arg("most_threads") = 2, "First, second and score, the best first.");
 
     nb::class_<Axes>(m, "Axes", "A few directions at right angles: rows (n, dim) of length one.")
         .def(nb::new_(&make_axes), nb::arg("directions").noconvert())

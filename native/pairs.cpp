@@ -97,6 +97,12 @@ struct PackedRows::Item {
     int panel, panel_end;
 };
 
+// Of those who compare, one at a time.
+struct PackedRows::Turn {
+    std::mutex lock;
+    std::unique_ptr<Block> passing;  // one that is not kept
+};
+
 PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cosine, const Kernels& kernels,
                        int n_threads, int64_t most_bytes)
     : floats(floats), n_rows(n_rows), n_columns(dim), depth(rounded_up(dim, 4)), is_cosine(is_cosine), kernels(kernels),
@@ -113,12 +119,13 @@ PackedRows::PackedRows(const float* floats, int64_t n_rows, int dim, bool is_cos
 PackedRows::~PackedRows() = default;
 
 void PackedRows::look_along(std::shared_ptr<const Axes> chosen) {
-    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    Turn& turn = turns.mine();
+    const std::lock_guard<std::mutex> guard(turn.lock);
     if (chosen && !std::all_of(squares.begin(), squares.end(), can_be_projected)) chosen = nullptr;
     if (chosen == axes) return;
     axes = std::move(chosen);
     for (std::unique_ptr<Block>& block : kept) block = nullptr;
-    passing = nullptr;
+    turn.passing = nullptr;
     n_kept_blocks = size_t(most_bytes / (block_rows * bytes_of_a_row()));
 }
 
@@ -212,6 +219,7 @@ const PackedRows::Block& PackedRows::block(int64_t number) {
         own = std::move(made);
         return *own;
     }
+    std::unique_ptr<Block>& passing = turns.mine().passing;
     if (!passing) passing = std::make_unique<Block>();
     pack(number, *passing);
     return *passing;
@@ -472,7 +480,8 @@ class PackedRows::Scan {
 struct PackedRows::Locked {
     std::unique_lock<std::mutex> left, right;
 
-    Locked(PackedRows& one, PackedRows& other) : left(one.one_at_a_time, std::defer_lock), right(other.one_at_a_time, std::defer_lock) {
+    Locked(PackedRows& one, PackedRows& other)
+        : left(one.turns.mine().lock, std::defer_lock), right(other.turns.mine().lock, std::defer_lock) {
         if (&one == &other) right.lock();
         else std::lock(left, right);
     }
@@ -517,7 +526,7 @@ void PackedRows::best(PackedRows& right, int64_t begin, int64_t end, BestPairs& 
 }
 
 void PackedRows::search(const Search& wanted) {
-    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    const std::lock_guard<std::mutex> guard(turns.mine().lock);
     const int64_t at_once = std::clamp<int64_t>((int64_t(1) << 22) / wanted.k, 64, 16384);
     std::vector<Square> own(size_t(wanted.n_queries));
     for (int64_t q = 0; q < wanted.n_queries; ++q)

@@ -13,6 +13,7 @@
 #include "axes.hpp"
 #include "best_pairs.hpp"
 #include "coarse.hpp"
+#include "per_process.hpp"
 #include "pool.hpp"
 
 namespace gemel {
@@ -63,6 +64,7 @@ class PackedRows {
     struct Item;
     struct Locked;
     struct Projected;
+    struct Turn;
     class Scan;
 
     Square square_of(const float* row) const;
@@ -84,11 +86,10 @@ class PackedRows {
     std::vector<Square> squares;
     std::shared_ptr<const Axes> axes;
     Pool pool;
-    std::mutex one_at_a_time;
+    PerProcess<Turn> turns;
     const int64_t most_bytes;
     size_t n_kept_blocks;
     std::vector<std::unique_ptr<Block>> kept;
-    std::unique_ptr<Block> passing;  // one that is not kept
 };
 
 }  // namespace gemel

@@ -183,41 +183,24 @@ struct Pool::Crew {
     }
 };
 
-// What belongs to one process. A forked child has none of its parent's threads, and a lock that one of them
-// held would never open again: it leaves its parent's shift as it is and begins its own.
 struct Pool::Shift {
-    const pid_t owner = getpid();
-    const bool is_forked;
     bool has_begun = false;
     std::mutex one_at_a_time;
     std::unique_ptr<Crew> crew;
-
-    explicit Shift(bool is_forked) : is_forked(is_forked) {}
 };
 
-Pool::Pool(int n_threads, std::function<void()> on_fork)
-    : n_threads(std::max(1, n_threads)), on_fork(std::move(on_fork)), current(new Shift(false)) {}
+Pool::Pool(int n_threads, std::function<void()> on_fork) : n_threads(std::max(1, n_threads)), on_fork(std::move(on_fork)) {}
 
-Pool::~Pool() {
-    const Shift* last = current.load();
-    if (last->owner == getpid()) delete last;
-}
-
-Pool::Shift& Pool::shift() {
-    Shift* present = current.load();
-    if (present->owner == getpid()) return *present;
-    auto mine = std::make_unique<Shift>(true);
-    return current.compare_exchange_strong(present, mine.get()) ? *mine.release() : *present;
-}
+Pool::~Pool() = default;
 
 void Pool::run(const std::function<void(int)>& work) {
-    Shift& mine = shift();
-    std::lock_guard<std::mutex> guard(mine.one_at_a_time);
-    if (mine.is_forked && !mine.has_begun && on_fork) on_fork();
-    mine.has_begun = true;
+    Shift& shift = shifts.mine();
+    std::lock_guard<std::mutex> guard(shift.one_at_a_time);
+    if (!shift.has_begun && on_fork && getpid() != born) on_fork();
+    shift.has_begun = true;
     if (n_threads == 1) return work(0);
-    if (!mine.crew) mine.crew = std::make_unique<Crew>(n_threads);
-    mine.crew->run(work);
+    if (!shift.crew) shift.crew = std::make_unique<Crew>(n_threads);
+    shift.crew->run(work);
 }
 
 }  // namespace gemel

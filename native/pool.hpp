@@ -1,8 +1,9 @@
 // A few threads that wait for work, and the thread that brings it.
 #pragma once
 
-#include <atomic>
 #include <functional>
+
+#include "per_process.hpp"
 
 namespace gemel {
 
@@ -14,8 +15,6 @@ class Pool {
     // `on_fork` is called in a forked child before its first work: what a thread of the parent was writing
     // when the child came into being may be half written there.
     explicit Pool(int n_threads, std::function<void()> on_fork = {});
-    Pool(const Pool&) = delete;
-    Pool& operator=(const Pool&) = delete;
     ~Pool();
     int size() const { return n_threads; }
 
@@ -26,11 +25,11 @@ class Pool {
   private:
     struct Crew;
     struct Shift;
-    Shift& shift();
 
     const int n_threads;
     const std::function<void()> on_fork;
-    std::atomic<Shift*> current;
+    const pid_t born = getpid();
+    PerProcess<Shift> shifts;
 };
 
 }  // namespace gemel

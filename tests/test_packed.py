@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from gemel.errors import InvalidInput
 from gemel.similarity import PackedRows, pairs_above, pairwise, top_k, top_pairs, using_threads
 from gemel.similarity.blocks import best_pairs
 from gemel.similarity.measures import Comparison
+from gemel.tasks.ahead import Ahead
 
 Array = npt.NDArray[Any]
 both = pytest.mark.parametrize("measure", ["cosine", "dot"])
@@ -283,3 +286,39 @@ def test_searches_use_as_many_threads_as_they_are_told(threads_of_comparing: lis
     assert set(threads_of_comparing) == {_native.usable_cores()}
     with pytest.raises(InvalidInput, match="threads is 0; expected at least 1"), using_threads(0):
         pass
+
+
+def test_work_on_another_thread_keeps_to_them_as_well(threads_of_comparing: list[int]) -> None:
+    rows = np.random.default_rng(0).standard_normal((2_100, 100)).astype(np.float32)
+    with using_threads(3), Ahead(lambda: list(pairs_above(rows, 0.9))) as ahead:
+        ahead.result()
+    assert set(threads_of_comparing) == {3}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_process_that_is_forked_while_another_thread_searches_goes_on() -> None:
+    rows = np.random.default_rng(0).standard_normal((20_000, 32)).astype(np.float32)
+    packed = PackedRows(rows, threads=2)
+    expected = packed.search(rows[:2], 3).ids
+    is_over = threading.Event()
+
+    def keep_searching() -> None:
+        while not is_over.is_set():
+            packed.search(rows[:500], 3)
+
+    def search_once() -> None:
+        np.testing.assert_array_equal(packed.search(rows[:2], 3).ids, expected)
+
+    busy = threading.Thread(target=keep_searching)
+    busy.start()
+    children = [multiprocessing.get_context("fork").Process(target=search_once) for _ in range(3)]
+    try:
+        for child in children:
+            child.start()
+            child.join(30)
+        assert [child.exitcode for child in children] == [0] * len(children)
+    finally:
+        is_over.set()
+        busy.join()
+        for child in children:
+            child.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +27,7 @@ from gemel.serve.schemas import (
     Text,
     Whole,
 )
+from gemel.serve.work import on_thread
 from gemel.similarity import MEASURES, pairwise
 
 MOST_SCORES = 4_000_000  # of a matrix in one answer
@@ -110,7 +110,7 @@ async def _compared(call: Call, n_numbers: int, compare: Callable[[], Scores]) -
     """The scores of vectors; of many on a thread, so that other requests are answered meanwhile."""
     if n_numbers <= INLINE_NUMBERS:
         return compare()
-    return await asyncio.get_running_loop().run_in_executor(call.serving.workers, compare)
+    return await on_thread(call.serving.workers, compare)
 
 
 def _texts(given: str | list[str] | None) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -76,6 +77,11 @@ def both_sides(call: Call) -> tuple[QueuedEncoder, QueuedEncoder]:
     return documents, queries
 
 
+def on_thread(workers: concurrent.futures.Executor, work: Callable[[], Result]) -> asyncio.Future[Result]:
+    """The work on another thread, in this context: it says how many threads compare vectors."""
+    return asyncio.get_running_loop().run_in_executor(workers, copy_context().run, work)
+
+
 async def answered(call: Call, work: Callable[[], Any], *, is_slow: bool = False) -> Answer:
     """What a function gives, as JSON; it runs on a thread, and its time is the request's."""
 
@@ -84,7 +90,7 @@ async def answered(call: Call, work: Callable[[], Any], *, is_slow: bool = False
 
     serving = call.serving
     workers = serving.slow_workers if is_slow else serving.workers
-    running = asyncio.get_running_loop().run_in_executor(workers, made)
+    running = on_thread(workers, made)
     try:
         remaining = max(0.0, call.deadline - time.monotonic())
         return Answer(await asyncio.wait_for(running, remaining))

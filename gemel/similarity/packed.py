@@ -131,7 +131,7 @@ class PackedRows:
             self._native.best(others._native, begin, end, best)
             if on_progress:
                 on_progress(end, len(self))
-        return best.sorted()
+        return best.sorted(self._threads or _native.usable_cores())
 
     def _likely_floor(self, others: PackedRows, limit: int) -> float:
         """A score that a few more pairs than wanted seem to reach: to begin with it saves scoring many pairs

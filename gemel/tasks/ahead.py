@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from threading import Thread
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -18,7 +19,8 @@ class Ahead(Generic[Result]):
         self._results: list[Result] = []
         self._error: BaseException | None = None
         # A thread of its own, and none of a pool: no pool survives a fork, and to start one is quickly done.
-        self._thread = Thread(target=self._run, daemon=True)
+        # In the caller's context, which says how many threads compare vectors.
+        self._thread = Thread(target=copy_context().run, args=(self._run,), daemon=True)
         self._thread.start()
 
     def result(self) -> Result:
