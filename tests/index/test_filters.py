@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import operator
 import re
@@ -49,6 +50,7 @@ def filtered_table() -> Any:
     connection.execute("create temporary table filtered (number serial, fields jsonb not null)")
     for record in RECORDS:
         connection.execute("insert into filtered (fields) values (%s)", (json.dumps(record),))
+    atexit.register(connection.close)
     return connection
 
 
