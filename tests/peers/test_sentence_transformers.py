@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from encoders.made import write_glove, write_static_embedding
-from stand_ins import ARCHITECTURES, read_json, sentences
+from stand_ins import ARCHITECTURES, read_json, sentences, write_json
 from training_process import run
 
 from gemel import load_encoder
@@ -185,6 +186,21 @@ def test_what_training_writes_opens_there_with_the_same_vectors(
     peer.do("score", folder=str(reranker), pairs=pairs, output=str(tmp_path / "s.npy"))
     ours = CrossEncoder(read_reranker_folder(reranker), device="cpu").score(pairs)
     np.testing.assert_allclose(ours, np.load(tmp_path / "s.npy"), rtol=1e-4, atol=1e-5)
+
+
+def test_capitals_that_only_the_tokenizer_file_speaks_of_count_there_too(
+    peer: Peer, tiny_bert: Path, tmp_path: Path
+) -> None:
+    cased = tmp_path / "cased"
+    shutil.copytree(tiny_bert, cased, ignore=shutil.ignore_patterns("tokenizer_config.json"))
+    tokenizer = read_json(cased / "tokenizer.json")
+    tokenizer["normalizer"]["lowercase"] = False
+    write_json(cased / "tokenizer.json", tokenizer)
+    texts = ["The Man plays THE guitar", "the man plays the guitar"]
+    ours = open_quietly(cased)
+    ours.save(tmp_path / "saved")
+    assert_same(ours.encode(texts), peer.encode(tmp_path / "saved", tmp_path / "theirs.npy", texts))
+    assert not np.allclose(*ours.encode(texts))
 
 
 @pytest.mark.parametrize("normalises", [False, True])
