@@ -237,7 +237,45 @@ def test_a_name_is_looked_for_under_the_organisation_that_it_has_there(
 def test_what_belongs_to_training_says_where_to_go(model: SentenceTransformer) -> None:
     with pytest.raises(AttributeError, match="train with `gemel train`"):
         model.fit  # noqa: B018
+    with pytest.raises(AttributeError, match="send it with `gemel push`"):
+        model.push_to_hub  # noqa: B018
     assert not hasattr(model, "nonsense")
+
+
+def test_a_model_shows_its_modules(tiny_bert: Path) -> None:
+    model = SentenceTransformer(str(tiny_bert))
+    assert [type(part).__name__ for part in model] == ["Transformer", "Pooling"]
+    assert (len(model), model[0].get_word_embedding_dimension()) == (2, 32)
+    assert (model[1].pooling_mode, model[1].embedding_dimension) == ("mean", 32)
+    assert model[-1].get_sentence_embedding_dimension() == model[1].pooling_output_dimension == 32
+    model[0].max_seq_length = 19
+    assert model.max_seq_length == model[0].max_seq_length == 19
+    assert model._first_module().tokenizer is model.tokenizer
+    with pytest.raises(AttributeError, match="gemel's Transformer has no auto_model"):
+        model[0].auto_model  # noqa: B018
+    with pytest.raises(InvalidInput, match="expected the number of a module"):
+        model[:1]
+    with pytest.raises(IndexError):
+        model[2]
+
+
+def test_what_a_torch_module_can_do_is_done_or_refused(tiny_bert: Path, tiny_reranker_folder: Path) -> None:
+    for model in (SentenceTransformer(str(tiny_bert)), CrossEncoder(str(tiny_reranker_folder))):
+        for name in ("eval", "train", "half", "float", "bfloat16", "requires_grad_", "share_memory"):
+            assert getattr(model, name)() is model
+        assert model.train(False).training is False
+        for name in ("parameters", "state_dict", "forward", "fit", "push_to_hub"):
+            with pytest.raises(AttributeError, match=f"gemel's {type(model).__name__} has no {name}: "):
+                getattr(model, name)
+        with pytest.raises(TypeError, match="it takes texts; use encode or predict"):
+            model({"input_ids": [[1, 2]]})
+
+
+def test_queries_and_documents_take_all_that_texts_take(model: SentenceTransformer) -> None:
+    expected = model.encode_query(["a dog"], convert_to_tensor=True)
+    assert model.encode_query(["a dog"], None, None, 8, True).tolist() == expected.tolist()
+    assert model.encode_document(["a dog"], None, "the red ", 8).tolist() == expected.tolist()
+    assert model.encode(["a dog"], task="document").tolist() == model.encode(["a dog"]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -333,6 +371,29 @@ def test_a_cross_encoder_has_its_labels_and_its_length(tiny_reranker_folder: Pat
             CrossEncoder(str(tiny_reranker_folder), **arguments)
     with pytest.raises(InvalidInput, match="pair 0 is"):
         model.predict([["only one"]])
+
+
+def test_a_cross_encoder_is_called_as_in_older_programs(tiny_reranker_folder: Path, tmp_path: Path) -> None:
+    name, texts = str(tiny_reranker_folder), [text for _, text in PAIRS]
+    model = CrossEncoder(name, 1, 20, None, "cpu")
+    assert (model.num_labels, model.max_length, len(model), model[0].max_seq_length) == (1, 20, 1, 20)
+    older = CrossEncoder(
+        model_name=name,
+        tokenizer_args={"model_max_length": 20},
+        cache_dir=str(tmp_path),
+        classifier_dropout=0.1,
+    )
+    expected = model.predict(PAIRS)
+    assert np.array_equal(older.predict(PAIRS, num_workers=0), expected)
+    ranked = model.rank("the dog", texts)
+    for choices in ({"num_workers": 0}, {"convert_to_numpy": False}, {"convert_to_tensor": True}):
+        assert model.rank("the dog", texts, **choices) == ranked
+    (best,) = model.rank("the dog", texts, 1, True, None, None, 16)
+    assert best == {**ranked[0], "text": texts[ranked[0]["corpus_id"]]}
+    with pytest.raises(InvalidInput, match="predict was given colour"):
+        model.rank("the dog", texts, colour="red")
+    with pytest.raises(InvalidInput, match="leave model_name out"):
+        CrossEncoder(name, model_name=name)
 
 
 def test_a_cross_encoder_can_be_pickled_and_copied(tiny_reranker_folder: Path) -> None:

@@ -28,8 +28,9 @@ IGNORED_MODEL_ARGUMENTS = (
 )
 IGNORED_TOKENIZER_ARGUMENTS = ("clean_up_tokenization_spaces", "padding_side", "use_fast")
 BACKENDS = ("torch", "onnx", "openvino")
-# Arguments that change nothing here: remote code is never run, and a model card is not kept.
-IGNORED_ARGUMENTS = ("keep_in_fp32_modules", "model_card_data", "trust_remote_code")
+# Arguments that change nothing here: nothing is trained, remote code is never run, and a model
+# card is not kept.
+IGNORED_ARGUMENTS = ("classifier_dropout", "keep_in_fp32_modules", "model_card_data", "trust_remote_code")
 
 
 def merged(arguments: dict[str, Any], old: str, new: str) -> Any:
@@ -38,6 +39,12 @@ def merged(arguments: dict[str, Any], old: str, new: str) -> Any:
     if older is not None and newer is not None:
         raise InvalidInput(f"{old} and {new} were both given, and are the same; leave {old} out")
     return older if newer is None else newer
+
+
+def rename(arguments: dict[str, Any], older: Mapping[str, str]) -> None:
+    """Put what was given by an older name under its newer one."""
+    for old, new in older.items():
+        arguments[new] = merged(arguments, old, new)
 
 
 def refuse_rest(what: str, arguments: Mapping[str, Any], ignored: Iterable[str] = ()) -> None:

@@ -20,9 +20,11 @@ from gemel.adapters.sentence_transformers.activations import (
 from gemel.adapters.sentence_transformers.arguments import (
     merged,
     refuse_rest,
+    rename,
     take_computing,
     take_folder,
 )
+from gemel.adapters.sentence_transformers.parts import Part, Transformer
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.saving import save_among_others
 from gemel.adapters.sentence_transformers.tensors import tensor_or_array
@@ -33,6 +35,16 @@ from gemel.loading import load_reranker
 from gemel.pair_scorer import PairScorer
 
 ORGANISATION = "cross-encoder"
+OLDER_NAMES = {
+    "model_name": "model_name_or_path",
+    "tokenizer_args": "processor_kwargs",
+    "config_args": "config_kwargs",
+    "cache_dir": "cache_folder",
+    "default_activation_function": "activation_fn",
+}
+# What has no effect there either.
+IGNORED_CHOICES = ("num_workers",)
+IGNORED_IN_RANK = (*IGNORED_CHOICES, "apply_softmax", "convert_to_numpy", "convert_to_tensor")
 
 
 class CrossEncoder(Placed):
@@ -41,7 +53,6 @@ class CrossEncoder(Placed):
     def __init__(
         self,
         model_name_or_path: str | None = None,
-        *,
         num_labels: int | None = None,
         max_length: int | None = None,
         activation_fn: Activation | None = None,
@@ -49,11 +60,12 @@ class CrossEncoder(Placed):
         **arguments: Any,
     ) -> None:
         """The other arguments are those that `SentenceTransformer` takes here."""
+        arguments |= {"model_name_or_path": model_name_or_path, "activation_fn": activation_fn}
+        rename(arguments, OLDER_NAMES)
         prompts = {name: arguments.pop(name, None) for name in ("prompts", "default_prompt_name")}
         refuse_rest("a cross-encoder", prompts)
-        arguments["activation_fn"] = activation_fn
-        self._activation: Any = merged(arguments, "default_activation_function", "activation_fn")
-        self._folder = take_folder(model_name_or_path, ORGANISATION, arguments)
+        self._activation: Any = arguments.pop("activation_fn")
+        self._folder = take_folder(arguments.pop("model_name_or_path"), ORGANISATION, arguments)
         self._computing = take_computing({**arguments, "device": device and str(device)})
         if max_length is not None:
             self._computing["max_tokens"] = max_length
@@ -88,7 +100,7 @@ class CrossEncoder(Placed):
         others |= {"inputs": inputs, "activation_fn": activation_fn}
         inputs = merged(others, "sentences", "inputs")
         activation_fn = merged(others, "activation_fct", "activation_fn") or self._activation
-        refuse_rest("predict", others)
+        refuse_rest("predict", others, IGNORED_CHOICES)
         if batch_size < 1:
             raise InvalidInput(f"batch_size is {batch_size!r}; expected at least 1")
         is_one = _is_one_pair(inputs)
@@ -111,14 +123,30 @@ class CrossEncoder(Placed):
         documents: Sequence[str],
         top_k: int | None = None,
         return_documents: bool = False,
-        **choices: Any,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        show_progress_bar: bool | None = None,
+        activation_fn: Activation | None = None,
+        device: Any = None,
+        pool: Any = None,
+        chunk_size: int | None = None,
+        **others: Any,
     ) -> list[dict[str, Any]]:
         """The documents as {"corpus_id", "score"} and perhaps "text", the best fit for the query first."""
         if self.num_labels != 1:
             raise InvalidInput(
                 f"ranking needs one score a pair, and this model has {self.num_labels}; use predict"
             )
-        scores = self.predict([(query, document) for document in documents], **choices)
+        scores = self.predict(
+            [(query, document) for document in documents],
+            prompt_name,
+            prompt,
+            batch_size,
+            show_progress_bar,
+            activation_fn,
+            **{name: value for name, value in others.items() if name not in IGNORED_IN_RANK},
+        )
         order = np.argsort(-scores, kind="stable")[:top_k].tolist()
         texts = [{"text": documents[row]} if return_documents else {} for row in order]
         return [
@@ -175,6 +203,10 @@ class CrossEncoder(Placed):
     @property
     def _engine(self) -> Any:
         return self._scorer
+
+    def _parts(self) -> list[Part]:
+        config = self._scorer.folder.config
+        return [Transformer(self, int(config.get("hidden_size") or config["dim"]))]
 
     @property
     def _transformer_folder(self) -> Path:

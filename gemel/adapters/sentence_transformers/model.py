@@ -19,6 +19,7 @@ from gemel.adapters.sentence_transformers.arguments import (
 )
 from gemel.adapters.sentence_transformers.card import ModelCardData
 from gemel.adapters.sentence_transformers.measures import FUNCTIONS, SimilarityFunction, measure_named
+from gemel.adapters.sentence_transformers.parts import Part, StaticEmbedding, parts_of
 from gemel.adapters.sentence_transformers.placement import Placed
 from gemel.adapters.sentence_transformers.quantisation import checked_precision, quantize_embeddings
 from gemel.adapters.sentence_transformers.saving import save_among_others
@@ -31,14 +32,7 @@ from gemel.text_encoder import FolderEncoder, TextEncoder
 
 ORGANISATION = "sentence-transformers"
 NO_PROMPT = ""
-# Names there that have no place in an engine that only encodes, and what to do instead.
-ELSEWHERE = {
-    "fit": "train with `gemel train`",
-    "compile": "the engine is compiled already",
-    "forward": "use encode",
-    "push_to_hub": "save the folder and upload it with huggingface_hub",
-    "save_to_hub": "save the folder and upload it with huggingface_hub",
-}
+IGNORED_CHOICES = ("task",)  # which of a Router's ways to take: such models are not opened here
 
 
 class SentenceTransformer(Placed):
@@ -74,11 +68,6 @@ class SentenceTransformer(Placed):
     def __repr__(self) -> str:
         return f"SentenceTransformer({self._encoder!r})"
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ELSEWHERE:
-            raise AttributeError(f"gemel's SentenceTransformer has no {name}: {ELSEWHERE[name]}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     # Encoding ---------------------------------------------------------------------------------------------
 
     def encode(
@@ -102,7 +91,7 @@ class SentenceTransformer(Placed):
         """The vector (dim,) of one text, or the vectors (n, dim) of several: float32, or as asked for."""
         others["inputs"] = inputs
         inputs = merged(others, "sentences", "inputs")
-        refuse_rest("encode", others)
+        refuse_rest("encode", others, IGNORED_CHOICES)
         if batch_size < 1:
             raise InvalidInput(f"batch_size is {batch_size!r}; expected at least 1")
         precision = checked_precision(precision)
@@ -118,13 +107,17 @@ class SentenceTransformer(Placed):
             found = _converted(vectors, precision, convert_to_numpy, convert_to_tensor)
         return found[0] if is_one else found
 
-    def encode_query(self, inputs: Any = None, prompt_name: str | None = None, **choices: Any) -> Any:
+    def encode_query(
+        self, inputs: Any = None, prompt_name: str | None = None, *others: Any, **choices: Any
+    ) -> Any:
         """The same with the model's prompt for queries, where it has one."""
-        return self.encode(inputs, prompt_name or self._first_prompt(QUERY_PROMPTS), **choices)
+        return self.encode(inputs, prompt_name or self._first_prompt(QUERY_PROMPTS), *others, **choices)
 
-    def encode_document(self, inputs: Any = None, prompt_name: str | None = None, **choices: Any) -> Any:
+    def encode_document(
+        self, inputs: Any = None, prompt_name: str | None = None, *others: Any, **choices: Any
+    ) -> Any:
         """The same with the model's prompt for documents, where it has one."""
-        return self.encode(inputs, prompt_name or self._first_prompt(DOCUMENT_PROMPTS), **choices)
+        return self.encode(inputs, prompt_name or self._first_prompt(DOCUMENT_PROMPTS), *others, **choices)
 
     def encode_multi_process(self, sentences: Sequence[str], pool: Any = None, **choices: Any) -> Any:
         """The vectors of the texts; the engine uses all cores without other processes."""
@@ -267,6 +260,11 @@ class SentenceTransformer(Placed):
     @property
     def _engine(self) -> Any:
         return self._encoder
+
+    def _parts(self) -> list[Part]:
+        if isinstance(self._encoder, FolderEncoder):
+            return parts_of(self, self._encoder.spec)
+        return [StaticEmbedding(self._encoder.dim)]
 
     @property
     def _transformer_folder(self) -> Path:

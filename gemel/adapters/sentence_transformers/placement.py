@@ -1,19 +1,49 @@
-"""Devices and pools of processes: asked for as there, and seen to by gemel's engine."""
+"""The face of a torch module: devices, modules and pools of processes are asked for as there, and seen to by
+gemel's engine."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gemel.adapters.sentence_transformers.parts import Part, part_at
 from gemel.adapters.sentence_transformers.tensors import has_torch
 from gemel.errors import MissingExtra
 
 Self = TypeVar("Self", bound="Placed")
 
+TRAINING = "the engine never trains; train with `gemel train`"
+NO_TENSORS = "the engine holds the weights; read the folder's model.safetensors"
+ONLY_ENCODES = "it takes texts; use encode or predict"
+HUB = "save the folder and send it with `gemel push`"
+# Names there that have no place in an engine that only encodes, and what to do instead.
+ELSEWHERE = {
+    "auto_model": NO_TENSORS,
+    "backward": TRAINING,
+    "compile": "the engine is compiled already",
+    "fit": "train with `gemel train`",
+    "forward": ONLY_ENCODES,
+    "gradient_checkpointing_enable": TRAINING,
+    "load_state_dict": TRAINING,
+    "merge": TRAINING,
+    "model": NO_TENSORS,
+    "named_parameters": NO_TENSORS,
+    "old_fit": "train with `gemel train`",
+    "parameters": NO_TENSORS,
+    "push_to_hub": HUB,
+    "save_to_hub": HUB,
+    "state_dict": NO_TENSORS,
+    "transformers_model": NO_TENSORS,
+    "zero_grad": TRAINING,
+}
+
 
 class Placed(ABC):
-    """A model on a device, which it can be moved from."""
+    """A model on a device, which it can be moved from, and the modules that it consists of."""
+
+    training = False
 
     _computing: dict[str, Any]
     _tokenizer: Any = None  # of the model that is open
@@ -32,6 +62,34 @@ class Placed(ABC):
     @abstractmethod
     def _transformer_folder(self) -> Path:
         """Where the tokenizer and the weights of the transformer are."""
+
+    @abstractmethod
+    def _parts(self) -> list[Part]:
+        """The modules in their order."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ELSEWHERE:
+            raise AttributeError(f"gemel's {type(self).__name__} has no {name}: {ELSEWHERE[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __call__(self, *features: Any, **others: Any) -> Any:
+        """Refuse features of tokens."""
+        raise TypeError(f"gemel's {type(self).__name__} was called with features of tokens: {ONLY_ENCODES}")
+
+    def __len__(self) -> int:
+        return len(self._parts())
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self._parts())
+
+    def __getitem__(self, place: int) -> Part:
+        return part_at(self._parts(), place)
+
+    def _first_module(self) -> Part:
+        return self[0]
+
+    def _last_module(self) -> Part:
+        return self[-1]
 
     @property
     def tokenizer(self) -> Any:
@@ -66,17 +124,12 @@ class Placed(ABC):
         """Compute on a graphics card."""
         return self.to("cuda" if device is None else f"cuda:{device}")
 
-    def eval(self: Self) -> Self:
-        """Nothing: the engine never trains."""
+    def _itself(self: Self, *ignored: Any, **choices: Any) -> Self:
+        """Nothing: the engine never trains, and has its own precision."""
         return self
 
-    def half(self: Self) -> Self:
-        """Nothing: the engine has its own precision."""
-        return self
-
-    def float(self: Self) -> Self:
-        """Nothing: the engine has its own precision."""
-        return self
+    eval = train = requires_grad_ = share_memory = _itself
+    half = float = double = bfloat16 = _itself
 
     def start_multi_process_pool(self, target_devices: list[str] | None = None) -> dict[str, Any]:
         """A pool without processes: the engine uses every core as it is."""
