@@ -17,8 +17,8 @@ class Part:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"gemel's {type(self).__name__} has no {name}: it tells what the folder says, and the engine holds "
-            "the weights; use the model's encode or predict"
+            f"gemel's {type(self).__name__} has no {name}: it tells what the folder says; the engine has the "
+            "weights; use the model's encode or predict"
         )
 
     def get_config_dict(self) -> dict[str, Any]:
