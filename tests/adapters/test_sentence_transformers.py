@@ -92,6 +92,8 @@ def test_calls_for_several_processes_give_the_same_vectors(model: SentenceTransf
     pool = model.start_multi_process_pool(["cpu", "cpu"])
     assert np.array_equal(model.encode_multi_process(texts, pool, chunk_size=10), expected)
     assert np.array_equal(model.encode(texts, pool=pool, device=["cpu", "cpu"]), expected)
+    prompted = model.encode_multi_process(texts, pool, "query")
+    assert np.array_equal(prompted, model.encode(texts, prompt_name="query"))
     model.stop_multi_process_pool(pool)
 
 

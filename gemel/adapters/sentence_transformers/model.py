@@ -119,9 +119,17 @@ class SentenceTransformer(Placed):
         """The same with the model's prompt for documents, where it has one."""
         return self.encode(inputs, prompt_name or self._first_prompt(DOCUMENT_PROMPTS), *others, **choices)
 
-    def encode_multi_process(self, sentences: Sequence[str], pool: Any = None, **choices: Any) -> Any:
+    def encode_multi_process(
+        self,
+        sentences: Sequence[str],
+        pool: Any = None,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        **choices: Any,
+    ) -> Any:
         """The vectors of the texts; the engine uses all cores without other processes."""
-        return self.encode(list(sentences), pool=pool, **choices)
+        return self.encode(list(sentences), prompt_name, prompt, batch_size, pool=pool, **choices)
 
     def _first_prompt(self, names: Sequence[str]) -> str | None:
         """As there, the first name that there is, which may stand for no prompt at all."""
