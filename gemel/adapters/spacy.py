@@ -47,9 +47,9 @@ class SentenceVectors:
 
     def vector(self, part: Doc | Span) -> Vector:
         """The vector of a document, as it was kept, or of a span."""
-        if isinstance(part, Doc) and self._has_vector(part):
-            return np.asarray(part.user_data[KEY])
-        return self.encoder.encode([part.text])[0]
+        is_kept = isinstance(part, Doc) and self._has_vector(part)
+        found: Vector = np.asarray(part.user_data[KEY]) if is_kept else self.encoder.encode([part.text])[0]
+        return found
 
     def similarity(self, part: Doc | Span, other: Any) -> float:
         """The cosine of two documents or spans."""
