@@ -29,7 +29,7 @@ from gemel.serve.protocol import PatientProtocol
 from gemel.serve.settings import ServeSettings
 
 SWITCH_SECONDS = 0.0005  # how long the interpreter may keep the batcher's thread waiting; 5 ms by default
-IDLE_GRACE_SECONDS = 1.0  # in which idle connections may send one more request while the server stops
+IDLE_GRACE_SECONDS = 1.0  # without any request, in which connections may send one more while the server stops
 ACCEPT_SECONDS = 0.05  # to accept what has connected before the server stops listening
 KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections: who closes first must not be the server
 BACKLOG = 2_048
@@ -86,15 +86,23 @@ class GracefulServer(uvicorn.Server):
         serving.is_draining = True
         log("stopping", requests=serving.n_requests)
         await self._stop_listening()
-        began = time.monotonic()
-        while self.server_state.connections and not self.force_exit:
-            waited = time.monotonic() - began
-            is_idle = serving.n_requests == 0
-            if (is_idle and waited > IDLE_GRACE_SECONDS) or waited > serving.settings.drain_seconds:
-                break
-            await asyncio.sleep(0.01)
+        await self._drain()
         await super().shutdown(sockets)
         log("stopped", abandoned=serving.n_requests)
+
+    async def _drain(self) -> None:
+        """Wait until nobody asks any more: one who has just connected may still be about to."""
+        state, serving = self.server_state, self._serving
+        began = last_moved = time.monotonic()
+        before = None
+        while state.connections and not self.force_exit:
+            now = time.monotonic()
+            seen = serving.n_requests, len(state.connections), state.total_requests
+            if serving.n_requests or seen != before:
+                before, last_moved = seen, now
+            if now - last_moved > IDLE_GRACE_SECONDS or now - began > serving.settings.drain_seconds:
+                break
+            await asyncio.sleep(0.01)
 
     async def _stop_listening(self) -> None:
         """Accept what has connected already, then close: a connection that waits would be reset."""
