@@ -172,7 +172,10 @@ def with_flat_rows(folder: Path) -> None:
 
 def with_another_module(folder: Path) -> None:
     kinds = ("StaticEmbedding", "Dense")
-    write_json(folder / "modules.json", [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds])
+    write_json(
+        folder / "modules.json",
+        [{"type": f"sentence_transformers.models.{kind}", "path": ""} for kind in kinds],
+    )
 
 
 def with_a_prompt(folder: Path) -> None:
