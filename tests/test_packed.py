@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from forking import assert_children_go_on
 
 from gemel import _native
 from gemel.errors import InvalidInput
@@ -300,25 +299,8 @@ def test_a_process_that_is_forked_while_another_thread_searches_goes_on() -> Non
     rows = np.random.default_rng(0).standard_normal((20_000, 32)).astype(np.float32)
     packed = PackedRows(rows, threads=2)
     expected = packed.search(rows[:2], 3).ids
-    is_over = threading.Event()
-
-    def keep_searching() -> None:
-        while not is_over.is_set():
-            packed.search(rows[:500], 3)
 
     def search_once() -> None:
         np.testing.assert_array_equal(packed.search(rows[:2], 3).ids, expected)
 
-    busy = threading.Thread(target=keep_searching)
-    busy.start()
-    children = [multiprocessing.get_context("fork").Process(target=search_once) for _ in range(3)]
-    try:
-        for child in children:
-            child.start()
-            child.join(30)
-        assert [child.exitcode for child in children] == [0] * len(children)
-    finally:
-        is_over.set()
-        busy.join()
-        for child in children:
-            child.kill()
+    assert_children_go_on(lambda: packed.search(rows[:500], 3), search_once)

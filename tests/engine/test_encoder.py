@@ -7,7 +7,6 @@ import pickle
 import re
 import subprocess
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine.native import PRECISIONS, changed, native
+from forking import assert_children_go_on
 from stand_ins import sentences
 
 from gemel import _native, load_encoder, load_trainable
@@ -179,28 +179,11 @@ def test_a_forked_process_has_threads_of_its_own(encoder: NativeEncoder) -> None
 def test_a_process_that_is_forked_while_another_thread_encodes_goes_on(tiny_bert: Path, threads: int) -> None:
     encoder = load_encoder(tiny_bert, threads=threads)
     expected = encoder.encode(TEXTS[:3])
-    is_over = threading.Event()
-
-    def keep_encoding() -> None:
-        while not is_over.is_set():
-            encoder.encode(TEXTS)
 
     def encode_once() -> None:
         np.testing.assert_array_equal(encoder.encode(TEXTS[:3]), expected)
 
-    busy = threading.Thread(target=keep_encoding)
-    busy.start()
-    children = [multiprocessing.get_context("fork").Process(target=encode_once) for _ in range(5)]
-    try:
-        for child in children:
-            child.start()
-            child.join(30)
-        assert [child.exitcode for child in children] == [0] * len(children)
-    finally:
-        is_over.set()
-        busy.join()
-        for child in children:
-            child.kill()
+    assert_children_go_on(lambda: encoder.encode(TEXTS), encode_once)
 
 
 def test_threads_that_cannot_be_started_are_told_and_end_nothing(tiny_bert: Path) -> None:
