@@ -23,7 +23,13 @@ GRADIENTS = [("contrastive", 7), ("softmax", 7), ("cosine", 2), ("triplet", 6), 
 RUNS = ("contrastive", "softmax")
 N_EXAMPLES = 61  # 5 batches of 12 and one of a single row, for which all but one process have none
 CONFIG = TrainConfig(
-    epochs=2, batch_size=12, learning_rate=1e-3, checkpoint_every=2, evaluate_every=3, max_minutes=30
+    epochs=2,
+    batch_size=12,
+    learning_rate=1e-3,
+    checkpoint_every=2,
+    evaluate_every=3,
+    max_minutes=30,
+    average_last=0.4,
 )
 
 

@@ -75,7 +75,13 @@ def step_for(folder: Path, name: str) -> SentenceEncoderStep | CrossEncoderStep:
 
 
 CONFIG = TrainConfig(
-    epochs=3, batch_size=4, learning_rate=1e-3, checkpoint_every=3, evaluate_every=5, accumulate=2
+    epochs=3,
+    batch_size=4,
+    learning_rate=1e-3,
+    checkpoint_every=3,
+    evaluate_every=5,
+    accumulate=2,
+    average_last=0.5,
 )
 
 

@@ -31,6 +31,7 @@ class TrainConfig:
     evaluate_every: int | None = None  # steps
     checkpoint_every: int | None = None  # steps
     patience: int | None = None  # evaluations without a better one before the run ends
+    average_last: float | None = None  # share of the steps, the mean of whose weights becomes the model
     bf16: str = "off"  # forward passes in bfloat16: "on", "off", or "auto" where it is right and faster
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
     lora: Lora | None = None  # train adapters, and leave the pretrained weights as they are
@@ -49,6 +50,8 @@ class TrainConfig:
         self._check("lora", is_lora, "a table, such as { rank = 8 }")
         self._check("learning_rate", is_above(self.learning_rate, 0), "more than 0")
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
+        is_share = self.average_last is None or (is_above(self.average_last, 0) and self.average_last <= 1)
+        self._check("average_last", is_share, "a share of the steps, above 0 and up to 1")
         self._check("clip_norm", is_above(self.clip_norm, 0), "more than 0")
         self._check("bf16", self.bf16 in BF16_CHOICES, f"one of {', '.join(BF16_CHOICES)}")
         self._check("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0")
@@ -80,6 +83,10 @@ class TrainConfig:
         """How many steps of the optimiser the run has, for that many batches an epoch."""
         steps = max(1, n_batches // self.accumulate) * self.epochs
         return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def plain_steps(self, n_steps: int) -> int:
+        """How many steps of so many are made before the weights are averaged."""
+        return n_steps if self.average_last is None else n_steps - max(1, round(self.average_last * n_steps))
 
     def learning_rate_at(self, step: int, n_steps: int) -> float:
         """Linear warm-up, then linear decay to 0; step counts from 0."""

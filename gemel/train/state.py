@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from gemel.checkpoint import whole_folder
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.train.config import TrainConfig
 from gemel.train.steps import Step
+from gemel.train.weight_mean import WeightMean
 
+MEAN = "mean.safetensors"  # of the last weights, once there is one
 MOMENTS = ("exp_avg", "exp_avg_sq")
 # May differ when a run goes on: they move no weight.
 FREE_SETTINGS = ("max_minutes", "checkpoint_every", "patience", "tensorboard")
@@ -44,14 +47,16 @@ def save_state(
     trained: dict[str, nn.Parameter],
     optimiser: torch.optim.Optimizer,
     config: TrainConfig,
+    mean: WeightMean,
 ) -> None:
     """Write a checkpoint whole or not at all; the one before it stays until then."""
     assert isinstance(step, nn.Module)
     with whole_folder(folder, overwrite=True) as draft:
         kept = _learnt(step, trained) if config.lora else step.state_dict()
-        weights = {name: value.detach().cpu().contiguous() for name, value in kept.items()}
-        save_file(weights, draft / "weights.safetensors")
+        save_file(_here(kept), draft / "weights.safetensors")
         save_file(_moments(trained, optimiser), draft / "optimiser.safetensors")
+        if mean.values:
+            save_file(_here(mean.values), draft / MEAN)
         values = {"state": asdict(state), "config": config.to_dict(), "beside": _beside(step, config)}
         (draft / "state.json").write_text(json.dumps(values, indent=2), encoding="utf-8")
 
@@ -62,6 +67,7 @@ def load_state(
     trained: dict[str, nn.Parameter],
     optimiser: torch.optim.Optimizer,
     config: TrainConfig,
+    mean: WeightMean,
 ) -> RunState:
     """Put a checkpoint's weights and moments back; another recipe is refused."""
     assert isinstance(step, nn.Module)
@@ -69,6 +75,7 @@ def load_state(
         saved = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         weights = load_file(folder / "weights.safetensors")
         moments = load_file(folder / "optimiser.safetensors")
+        averaged = load_file(folder / MEAN) if (folder / MEAN).exists() else {}
     except (OSError, ValueError) as error:
         raise InvalidModel(
             f"the checkpoint {folder} cannot be read ({error}); delete it to begin anew"
@@ -84,10 +91,16 @@ def load_state(
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
             optimiser.state[parameter] = {"step": moments[f"{name}.step"].to(parameter.device), **own}
+    mean.put_back(averaged)
     state = RunState(**saved["state"])
     # Patience may have grown since.
     state.stopped_early = config.patience is not None and state.n_worse >= config.patience
     return state
+
+
+def _here(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """As files want them."""
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
 def _learnt(step: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, Tensor]:
@@ -101,11 +114,13 @@ def _beside(step: Step, config: TrainConfig) -> str | None:
 
 
 def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    found = {}
-    for name, parameter in trained.items():
-        for key, value in optimiser.state.get(parameter, {}).items():
-            found[f"{name}.{key}"] = value.detach().cpu().contiguous()
-    return found
+    return _here(
+        {
+            f"{name}.{key}": value
+            for name, parameter in trained.items()
+            for key, value in optimiser.state.get(parameter, {}).items()
+        }
+    )
 
 
 def _check_same_recipe(saved: dict[str, object], config: TrainConfig, folder: Path) -> None:

@@ -27,6 +27,7 @@ from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.tensorboard import EventFiles
+from gemel.train.weight_mean import WeightMean
 
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
@@ -93,6 +94,9 @@ class _Run:
         set_cache_chunk(step, config.cache_chunk)
         self.trained = trained_parts(step, config)
         self.optimiser = _adam(self.trained, config)
+        # All processes have the same weights, and the leader alone validates and saves.
+        n_plain = config.plain_steps(self.n_steps) if self.team.is_leader else self.n_steps
+        self.mean = WeightMean(self.trained, n_plain)
         place = config.tensorboard if self.team.is_leader else None
         events = None if place is None else EventFiles(place)
         self.metrics = MetricsFile(output / "metrics.jsonl", events)
@@ -119,7 +123,7 @@ class _Run:
         self.output.mkdir(parents=True, exist_ok=True)
         last = self.output / "last"
         if resume and last.is_dir():
-            state = load_state(last, self.step, self.trained, self.optimiser, self.config)
+            state = load_state(last, self.step, self.trained, self.optimiser, self.config, self.mean)
             self.metrics.forget_after(state.step)
             return state
         if not resume and ((self.output / "model").exists() or last.exists()):
@@ -156,6 +160,7 @@ class _Run:
             self.optimiser.step()
             self.optimiser.zero_grad(set_to_none=True)
             self.state.step += 1
+            self.mean.add(self.state.step)
             self.state.n_pairs += n_pairs
             self.state.unlogged.append((loss, n_pairs, n_tokens))
             self.state.unlogged_by_task += by_task
@@ -167,7 +172,9 @@ class _Run:
         now = time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
         self._kept_at = now
-        save_state(self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config)
+        save_state(
+            self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config, self.mean
+        )
 
     def finish(self) -> TrainResult:
         if self.state.unlogged:
@@ -214,11 +221,9 @@ class _Run:
         return self.validate is not None and is_time and self.state.evaluated_at != step
 
     def _evaluate(self) -> None:
-        assert self.validate is not None
         began = time.perf_counter()
         _set_training(self.step, False)
-        validate = self.validate
-        score = self.team.from_leader(lambda: float(validate(self.step.model)))
+        score = self.team.from_leader(self._score)
         self.state.evaluated_at = self.state.step
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
@@ -230,6 +235,11 @@ class _Run:
         )
         self._write(step=self.state.step, validation=score, seconds=self._seconds())
         self._logged_at += time.perf_counter() - began  # it is no part of the pace
+
+    def _score(self) -> float:
+        assert self.validate is not None
+        with self.mean.in_place():
+            return float(self.validate(self.step.model))
 
     def _log(self) -> None:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
@@ -263,7 +273,7 @@ class _Run:
         return self.step.loss(self.examples, rows)
 
     def _save_model(self) -> None:
-        with merged(self.step.model):
+        with self.mean.in_place(), merged(self.step.model):
             self.team.from_leader(lambda: self.step.save(self.output / "model"))
 
     def _write(self, **values: Any) -> None:

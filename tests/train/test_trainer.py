@@ -155,7 +155,8 @@ def test_a_run_killed_several_times_ends_in_the_same_bits(tiny_bert: Path, tmp_p
     assert (result.steps, result.best_step, result.best_score) == (
         expected.steps, expected.best_step, expected.best_score,
     )  # fmt: skip
-    for file in ("model/model.safetensors", "last/weights.safetensors", "last/optimiser.safetensors"):
+    files = ("weights", "optimiser", "mean")
+    for file in ("model/model.safetensors", *(f"last/{name}.safetensors" for name in files)):
         assert (whole / file).read_bytes() == (broken / file).read_bytes()
     lines = [MetricsFile(output / "metrics.jsonl").read() for output in (whole, broken)]
     assert [line["step"] for line in lines[0]] == [line["step"] for line in lines[1]]
