@@ -14,8 +14,12 @@ from typing import Any
 
 import click
 
+from gemel.cli.termination import heard_as_interrupt
 from gemel.errors import GemelError
 from gemel.version import VERSION
+
+# as shells count those that a signal has ended
+INTERRUPTED, TERMINATED = 130, 143
 
 # verb -> the module of its command; a verb's module is imported only when it is used.
 VERBS = {
@@ -70,7 +74,7 @@ def gemel(debug: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and leave with its exit code: 0 done, 1 failed, 2 called wrongly."""
+    """Run the command and leave with its code: 0 done, 1 failed, 2 called wrongly, 130 or 143 stopped."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal cannot show is written as JSON would escape it, not as a traceback.
@@ -78,10 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elsewhere = warnings.formatwarning
     warnings.formatwarning = partial(_told, elsewhere)
     try:
-        code = _exit_code(arguments)
+        with heard_as_interrupt() as termination:
+            code = _exit_code(arguments)
     finally:
         warnings.formatwarning = elsewhere
-    sys.exit(code)
+    sys.exit(TERMINATED if termination.was_asked and code == INTERRUPTED else code)
 
 
 def _told(elsewhere: Callable[..., str], message: Warning | str, category: type[Warning], *place: Any) -> str:
@@ -98,7 +103,7 @@ def _exit_code(arguments: list[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("gemel: stopped", err=True)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (as `head` does); nobody is left to be told.
         sys.stderr.close()

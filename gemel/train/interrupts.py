@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for what must not be half done."""
+"""Ctrl-C and SIGTERM that wait for what must not be half done."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """A Ctrl-C within the block is heard at its end; in other threads than the first none is heard anyway."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
+    """A signal within the block is heard at its end; in other threads than the first none is heard anyway."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    if threading.current_thread() is not threading.main_thread() or None in before.values():
         yield
         return
     heard: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    for number in SIGNALS:
+        signal.signal(number, lambda number, frame: heard.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        signal.raise_signal(signal.SIGINT)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in heard[:1]:
+        signal.raise_signal(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import resource
@@ -355,24 +356,33 @@ def test_a_folder_that_takes_no_files_is_told_before_the_work(texts: Path, tiny_
     assert "takes no new files" in refused("mine", texts, "-m", tiny_bert, "-o", folder / "out.csv")
 
 
-def test_an_interrupt_leaves_what_was_written(tiny_bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "ending"),
+    [(signal.SIGINT, 130, ""), (signal.SIGTERM, 143, ""), (signal.SIGTERM, 143, ".gz")],
+)
+def test_an_interrupt_leaves_what_was_written(
+    tiny_bert: Path, tmp_path: Path, number: signal.Signals, code: int, ending: str
+) -> None:
     (tmp_path / "texts.txt").write_text("\n".join(sentences(6_000, seed=3, max_words=8)) + "\n")
-    command = ["mine", "texts.txt", "--at-least", "-1", "-m", str(tiny_bert), "-o", "out.csv"]
+    output = f"out.csv{ending}"
+    command = ["mine", "texts.txt", "--at-least", "-1", "-m", str(tiny_bert), "-o", output]
     # Jobs that a shell starts in the background ignore interrupts, and so do their children.
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    partial_file = tmp_path / "out.csv.partial"
+    partial_file = tmp_path / f"{output}.partial"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*GEMEL, *command], cwd=tmp_path, **pipes, preexec_fn=heeds) as process:
-        while process.poll() is None and not (partial_file.exists() and partial_file.stat().st_size > 1e6):
+        while process.poll() is None and not (partial_file.exists() and partial_file.stat().st_size > 1e5):
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == code
     told = [line for line in errors.decode().splitlines() if line]
-    assert told == ["gemel: what was written is kept in out.csv.partial", "gemel: stopped"]
-    with partial_file.open() as file:
-        assert all(row["text_b"] for row in csv.DictReader(file))
-    assert not (tmp_path / "out.csv").exists()
+    assert told == [f"gemel: what was written is kept in {output}.partial", "gemel: stopped"]
+    with gzip.open(partial_file, "rt") if ending else partial_file.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 1_000
+    assert all(row["text_b"] for row in rows)
+    assert not (tmp_path / output).exists()
 
 
 def test_a_full_disk_is_told_in_one_line_and_leaves_whole_rows(tiny_bert: Path, tmp_path: Path) -> None:

@@ -187,8 +187,9 @@ def test_without_a_word_of_checkpoints_there_is_one_at_every_evaluation(
     assert result.steps == 6
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_waits_until_the_step_is_counted(
-    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     config = TrainConfig(batch_size=10, max_steps=3, learning_rate=1e-3)
     examples, step = examples_of("scored pairs"), step_for(tiny_bert, "cosine")
@@ -199,15 +200,15 @@ def test_an_interrupt_waits_until_the_step_is_counted(
     def interrupted(self: torch.optim.AdamW) -> None:
         plain(self)
         if next(steps, False):
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
+    before = signal.signal(number, signal.default_int_handler)  # jobs in the background ignore SIGINT
     try:
         with pytest.raises(KeyboardInterrupt):
             train(step_for(tiny_bert, "cosine"), examples, tmp_path / "broken", config, show_progress=False)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
         monkeypatch.undo()
     result = train(
         step_for(tiny_bert, "cosine"), examples, tmp_path / "broken", config, resume=True, show_progress=False
