@@ -142,7 +142,7 @@ def _records(stream: IO[bytes], kind: str, name: str) -> Iterator[str]:
         table = json_table(lines, name, bare_column="text")  # a bare string is a text, too
     else:
         table = csv_table(lines, name) if kind == "csv" else tab_table(lines, name)
-    return chain([gathered()], (gathered() for _ in table.rows()))
+    return chain([gathered()], (gathered() for _ in table.rows([])))
 
 
 def _copy_parquet(source: TextSource, file: OutputFile, is_chosen: Flags) -> None:

@@ -163,7 +163,8 @@ def _read(
     *,
     is_ragged: bool = False,
 ) -> Iterator[Row]:
-    places = [(column, header.index(column)) for column in (header if wanted is None else wanted)]
+    columns = _distinct(name, header, wanted)
+    places = [(column, header.index(column)) for column in columns]
     for number, row in cells:
         if len(row) == len(header):
             yield number, {column: row[at] for column, at in places}
@@ -177,6 +178,18 @@ def _read(
                 f"expected {len(header)} as in the header: {', '.join(header)}"
             )
             on_bad_row("wrong number of columns", message)
+
+
+def _distinct(name: str, header: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    """The columns to read, each once; one that stands in the header twice has no value of its own."""
+    columns = list(dict.fromkeys(header if wanted is None else wanted))
+    repeated = next((column for column in columns if header.count(column) > 1), None)
+    if repeated is not None:
+        raise InvalidInput(
+            f"{name} has more than one column {repeated!r} (found: {', '.join(header)}); expected names "
+            "that differ: rename one, or name other columns"
+        )
+    return columns
 
 
 def parquet_table(stream: IO[bytes], name: str) -> Table:
@@ -210,13 +223,7 @@ def parquet_table(stream: IO[bytes], name: str) -> Table:
 
     def read(wanted: Sequence[str] | None, on_bad_row: OnBadRow) -> Iterator[Row]:
         start = 0
-        columns = list(dict.fromkeys(header if wanted is None else wanted))
-        repeated = next((column for column in columns if header.count(column) > 1), None)
-        if repeated is not None:
-            raise InvalidInput(
-                f"{name} has more than one column {repeated!r} (found: {', '.join(header)}); expected names "
-                "that differ: rename one, or name other columns"
-            )
+        columns = _distinct(name, header, wanted)
         try:
             for batch in file.iter_batches(_PARQUET_BATCH_ROWS, columns=columns):
                 values = [values_of(batch, column, start) for column in columns]

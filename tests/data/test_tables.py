@@ -41,6 +41,15 @@ def test_only_the_wanted_columns_are_taken_from_a_table_with_a_header() -> None:
     assert rows_of("csv", "a,b,c\n1,2,3\n", ["c", "a"]) == [(2, {"c": "3", "a": "1"})]
 
 
+@pytest.mark.parametrize(("kind", "tab"), [("csv", ","), ("tsv", "\t")])
+def test_a_column_that_stands_there_twice_is_refused_where_it_is_wanted(kind: str, tab: str) -> None:
+    content = "a,b,b\n1,2,3\n".replace(",", tab)
+    assert rows_of(kind, content, ["a"]) == [(2, {"a": "1"})]
+    for wanted in (["a", "b"], None):
+        with pytest.raises(InvalidInput, match=r"has more than one column 'b' \(found: a, b, b\)"):
+            rows_of(kind, content, wanted)
+
+
 def test_a_row_over_several_lines_has_the_number_of_its_first() -> None:
     assert rows_of("csv", 'q,n\n"one\ntwo",1\nthree,2\n') == [
         (2, {"q": "one\ntwo", "n": "1"}),
