@@ -122,7 +122,12 @@ def _distil_layers(model: str, output: str, choices: dict[str, Any]) -> dict[str
         training={name: choices[name] for name in TRAINING if choices[name] is not None},
     )
     result = distil(
-        plan, output, device=choices["device"], overwrite=choices["overwrite"], resume=choices["resume"]
+        plan,
+        output,
+        device=choices["device"],
+        overwrite=choices["overwrite"],
+        resume=choices["resume"],
+        tell=lambda line: click.echo(line, err=True),
     )
     made = load_encoder(output)
     return {

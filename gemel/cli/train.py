@@ -184,6 +184,8 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
         click.echo()
     minutes = preview.seconds / 60
     click.echo(preview.overlap)
+    if preview.cut is not None:
+        click.echo(preview.cut)
     click.echo(f"objective: {preview.objective}")
     click.echo(f"steps: {preview.n_steps:,}, about {minutes:,.1f} minutes here, validation not counted")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ def distil(
     device: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    tell: Callable[[str], None] = lambda message: None,
 ) -> TrainResult:
     """Train a student and put it in a folder; the run is beside it until then, and can be continued."""
     output = Path(output).expanduser()
@@ -82,7 +83,7 @@ def distil(
             "another output"
         )
     runner = RecipeRunner(plan.recipe(output.name), device=device)
-    (run,) = runner.run(place, resume=resume)
+    (run,) = runner.run(place, resume=resume, on_stage=tell)
     if runner.team.is_leader:
         with whole_folder(output, overwrite) as draft:
             shutil.copytree(run.result.model, draft, dirs_exist_ok=True)

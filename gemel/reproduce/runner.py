@@ -25,6 +25,7 @@ from gemel.evaluate.correlation import spearman
 from gemel.evaluate.sts import validate_on_sts
 from gemel.model import CrossEncoder
 from gemel.reproduce.beginning import begun_with, keep_to_beginning
+from gemel.reproduce.cut_texts import tell_cut
 from gemel.reproduce.overlap import tell_overlap
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
@@ -62,6 +63,7 @@ class Preview:
     seconds: float
     first: list[dict[str, Any]]
     overlap: str  # with the sets that models are measured on
+    cut: str | None  # of the texts, where the model reads less
 
 
 class RecipeRunner:
@@ -145,6 +147,7 @@ class RecipeRunner:
             seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
             overlap=tell_overlap(examples, self.data),
+            cut=tell_cut(examples, step),
         )
 
     def read(self, source: DataSource) -> Examples:
@@ -214,6 +217,9 @@ class RecipeRunner:
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
         step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, place))
+        cut = tell_cut(examples, step)
+        if cut is not None:
+            tell(cut)
         result = train(step, examples, place, config, validate=validate, resume=resume)
         if not self.team.is_leader:
             return result

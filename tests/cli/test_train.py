@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -274,6 +275,30 @@ def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, d
     for part in ("24 classified pairs", "entailment 33%", "objective: Softmax", "steps: 4,", "minutes here"):
         assert part in done.stdout
     assert not (data / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_seen", "what"), [("encoder", 48, "texts"), ("cross-encoder", 24, "pairs")]
+)
+def test_texts_that_the_model_cuts_are_told(
+    tiny_bert: Path, data: Path, kind: str, n_seen: int, what: str
+) -> None:
+    recipe = write_recipe(
+        data,
+        f"""
+        model = "{tiny_bert}"
+        kind = "{kind}"
+        max_tokens = 5
+        [[stage]]
+        data = {{ path = "sts.tsv", score_range = [0, 5] }}
+        """,
+    )
+    shown = call("train", recipe, "--data", data, "--dry-run").stdout
+    told = rf"\d+ of {n_seen} {what} looked at \(\d+%\) are longer than the 5 tokens that the model reads"
+    assert re.search(told, shown)
+    assert re.search(told, call("train", recipe, "--data", data, "-o", data / "out").stderr)
+    recipe.write_text(recipe.read_text().replace("max_tokens = 5", "max_tokens = 40"))
+    assert "tokens that the model reads" not in call("train", recipe, "--data", data, "--dry-run").stdout
 
 
 def test_what_test_sets_share_with_the_examples_is_told_kept_on_the_card_and_can_be_left_out(
