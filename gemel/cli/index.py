@@ -18,9 +18,11 @@ from gemel.cli import options
 from gemel.cli.adding import add_files, added_by, added_here, chunking_of, echo_added, watch
 from gemel.cli.documents import Documents, count_rows, number_columns, source_of
 from gemel.cli.reports import one_truncation_report
+from gemel.errors import GemelError
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
+    from gemel.index import Collection, Diagnosis, Store
     from gemel.scale import Runner
 
 INPUT_FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
@@ -288,16 +290,14 @@ def doctor(path: str, check: bool, drop: bool, model: str | None, **compute: Any
       gemel index doctor reviews
       gemel index doctor reviews --check
     """
-    from gemel.cli.opening import open_folder, open_with_model
-    from gemel.index import Collection
+    from gemel.cli.opening import open_folder
 
     if check and drop:
         raise click.UsageError("--check looks only, and --drop changes: give one of them")
     with closing(open_folder(path)) as plain:
         found = plain.doctor(repair=False)
-    if not found.is_sound and not check:  # only then is a model needed
-        with closing(open_with_model(path, model, compute)) as opened:
-            assert isinstance(opened, Collection)
+    if not found.is_sound and not check:
+        with closing(_open_to_mend(path, found, model, compute)) as opened:
             found = opened.doctor(drop=drop)
     for finding in found.findings:
         click.echo(json.dumps(asdict(finding), ensure_ascii=False))
@@ -327,6 +327,24 @@ def compact(path: str) -> None:
 
 
 # Steps -----------------------------------------------------------------------------------------------------
+
+
+def _open_to_mend(path: str, found: Diagnosis, model: str | None, compute: Mapping[str, Any]) -> Collection:
+    """With the model, if vectors have to be made again and it is at hand: all else is mended without."""
+    from gemel.cli.opening import open_plain, open_with_model
+    from gemel.index import Collection
+
+    opened: Store | None = None
+    if found.lost or model is not None:
+        try:
+            opened = open_with_model(path, model, compute)
+        except GemelError as error:
+            if model is not None:
+                raise
+            click.echo(f"gemel: {error}; what needs no model is mended", err=True)
+    opened = opened or open_plain(path)
+    assert isinstance(opened, Collection)
+    return opened
 
 
 def _runner(path: str, choices: Mapping[str, Any]) -> Runner | None:

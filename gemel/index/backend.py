@@ -74,7 +74,7 @@ class Backend(Protocol):
     def terms(self, query: str, tokenizer: str) -> list[str]:
         """The words of a query that it is ranked by."""
 
-    def id_types(self) -> set[type]:
+    def id_types(self, filter_: Filter | None) -> set[type]:
         """Which types the ids have."""
 
     def plan(self, filter_: Filter | None) -> Plan:

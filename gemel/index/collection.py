@@ -182,7 +182,7 @@ class Collection(OpenedCollection):
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
         by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         with self._database.reading() as connection:
-            return self._rankers.words.telling(connection, query, by)
+            return [term for _, term in self._rankers.words.telling(connection, query, by)[0]]
 
     @contextmanager
     def moment(self, *, by_vector: bool = True) -> Iterator[Moment]:
@@ -245,7 +245,7 @@ class Collection(OpenedCollection):
             kept = view if with_vectors else None
             windows = stored_windows(self.path, rows, kept, self.settings.fingerprint)
             dim = self.settings.dim if with_vectors else None
-            export = Export(windows, dim, lambda: reading.id_types(connection))
+            export = Export(windows, dim, lambda: reading.id_types(connection, *condition))
             return export.write(Path(path), overwrite=overwrite)
 
     # The life of the object -------------------------------------------------------------------------------

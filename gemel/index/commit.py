@@ -60,8 +60,14 @@ class Commit:
     ) -> list[Candidate]:
         """The k records that share the rarest words with a query, best first."""
         by = lexical.chosen_tokenizer(self._settings.text_search, tokenizer, self._name)
-        terms = self._rankers.words.telling(self._connection, query, by)
-        ranked = lexical.ranked(self._connection, terms, by, k, read_filter(filter))
+        kept, others = self._rankers.words.telling(self._connection, query, by)
+        condition = read_filter(filter)
+
+        def rank(counted: list[lexical.Counted]) -> list[tuple[int, float]]:
+            terms = [term for _, term in counted]
+            return lexical.ranked(self._connection, terms, by, k, condition)
+
+        ranked = lexical.ranked_in_turn(rank, kept, [] if condition is None else others, k)
         return [Candidate(number, score) for number, score in ranked]
 
     def heads(self, keys: Iterable[Id], field: str) -> dict[Id, Head]:

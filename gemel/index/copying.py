@@ -73,4 +73,13 @@ def _send(source: Store, target: Store, records: list[Record]) -> None:
 
 
 def _is_same(record: Record, before: Record | None) -> bool:
-    return before is not None and before.text == record.text and before.metadata == record.metadata
+    return before is not None and before.text == record.text and _is_alike(before.metadata, record.metadata)
+
+
+def _is_alike(one: object, other: object) -> bool:
+    """Whether two values of JSON are equal; to Python 1 is true, and to a filter it is not."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_alike(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_alike, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other

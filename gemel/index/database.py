@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from gemel.errors import Busy, Damaged, GemelError, InvalidInput, WriteFailed
+from gemel.index.connections import Connections, has_log
 
 FILE_NAME = "records.sqlite"
 FORMAT = 1  # of the whole folder; a newer one is refused
@@ -58,17 +58,16 @@ class Database:
         self.path = folder / FILE_NAME
         self.read_only = read_only
         self._timeout_seconds = timeout_seconds
-        self._idle: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._is_closed = False
-        self._is_immutable = read_only and not os.access(folder, os.W_OK)
+        self._is_fixed = read_only and not os.access(folder, os.W_OK)
+        if not self.path.is_file():
+            raise InvalidInput(f"{folder} is not a collection; make one with Collection.create")
+        self._connections = Connections(self.path, self._connect, is_fixed=self._is_fixed)
         self._check_format()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection whose statements all see the same commit."""
-        with plain_errors(self.path.parent), self._connection() as connection:
+        with plain_errors(self.path.parent), self._connections.one() as connection:
             connection.execute("begin")
             try:
                 yield connection
@@ -78,7 +77,12 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection whose statements become one commit, or nothing at all."""
-        with plain_errors(self.path.parent), self._connection() as connection:
+        if self._connections.is_in_use_by_parent:
+            raise InvalidInput(
+                f"{self.path.parent} was in use by a thread when this process was forked, and SQLite cannot "
+                "write to it safely here; fork while nothing is under way, or start processes by spawn"
+            )
+        with plain_errors(self.path.parent), self._connections.one() as connection:
             connection.execute("begin immediate")
             try:
                 yield connection
@@ -91,56 +95,25 @@ class Database:
     @contextmanager
     def outside(self) -> Iterator[sqlite3.Connection]:
         """A connection without a transaction, for checks and for what SQLite does in none."""
-        with plain_errors(self.path.parent), self._connection() as connection:
+        with plain_errors(self.path.parent), self._connections.one() as connection:
             yield connection
 
     @contextmanager
     def beside(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one commit and may keep tables of its own (temp.), which end with it."""
-        with plain_errors(self.path.parent):
-            connection = self._connect()
-            try:
-                connection.execute("pragma query_only = off")
-                connection.execute("begin")
-                yield connection
-            finally:
-                connection.close()
+        with plain_errors(self.path.parent), self._connections.one(keep=False) as connection:
+            connection.execute("pragma query_only = off")
+            connection.execute("begin")
+            yield connection
 
     def close(self) -> None:
         """Close all connections; the last of all processes folds the log into the file."""
-        with self._lock:
-            self._is_closed = True
-            idle, self._idle = self._idle, []
-        if os.getpid() == self._process:
-            for connection in idle:
-                connection.close()
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._is_closed:
-                raise InvalidInput(f"{self.path.parent} has been closed; open it again to use it")
-            if os.getpid() != self._process:  # connections must not be taken through a fork
-                self._idle, self._process = [], os.getpid()
-            connection = self._idle.pop() if self._idle else None
-        connection = connection or self._connect()
-        try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            if not self._is_closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+        self._connections.close()
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self._is_immutable else 'rw'}"
-        if self._is_immutable:
-            log = self.path.with_name(f"{FILE_NAME}-wal")
-            if not log.exists():
-                uri += "&immutable=1"  # nobody can write here, and SQLite cannot make its lock files
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self._is_fixed else 'rw'}"
+        if self._is_fixed and not has_log(self.path):
+            uri += "&immutable=1"  # SQLite cannot make its lock files here; that nobody else can is not said
         connection = sqlite3.connect(
             uri, uri=True, isolation_level=None, timeout=self._timeout_seconds, check_same_thread=False
         )
@@ -154,8 +127,6 @@ class Database:
 
     def _check_format(self) -> None:
         folder = self.path.parent
-        if not self.path.is_file():
-            raise InvalidInput(f"{folder} is not a collection; make one with Collection.create")
         with self.outside() as connection:
             format_ = connection.execute("pragma user_version").fetchone()[0]
             application = connection.execute("pragma application_id").fetchone()[0]
@@ -188,7 +159,8 @@ def _translated(error: Exception, folder: Path) -> GemelError:
         )
     if any(sign in reason for sign in _DAMAGE):
         return Damaged(
-            f"{folder / FILE_NAME} is damaged ({reason}); bring back a copy, or export what can be read"
+            f"{folder / FILE_NAME} is damaged ({reason}); run the collection's doctor, which makes anew what "
+            "can be, then bring back a copy of the rest, or export what can be read"
         )
     if "locked" in reason or "busy" in reason:
         return Busy(f"{folder} is being written to by another program ({reason}); try again")

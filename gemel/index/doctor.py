@@ -135,7 +135,6 @@ class Doctor:
 
     def _examine_full_text(self, repair: bool) -> None:
         for tokenizer in self._settings.text_search:
-            table = table_of(tokenizer)
             try:
                 is_consistent = _is_consistent(self._database, tokenizer, in_place=repair)
             except WriteFailed as error:
@@ -145,7 +144,7 @@ class Doctor:
                 continue
             if repair:
                 with self._database.writing() as connection:
-                    connection.execute(f"insert into {table}({table}) values ('rebuild')")
+                    lexical.index_anew(connection, [tokenizer])
                     connection.execute("update state set change = change + 1")  # words are found anew
             self._find(f"the full text by {tokenizer} does not fit the records", is_repaired=repair)
 

@@ -66,6 +66,7 @@ _COMPARISONS: dict[str, Comparison] = {
 _CONSTANTS: dict[str, Value] = {"true": True, "false": False, "null": None}
 _KINDS = (str, int, float, bool)
 # SQLite reads expressions to a depth of 1,000, with 32,766 parameters.
+_UNASKABLE = re.compile(r'["\\\x00-\x1f]')
 _MAX_TESTS, _MAX_DEPTH, _MAX_VALUES = 500, 50, 10_000
 
 
@@ -172,8 +173,11 @@ class Filter:
     def _field(self) -> Field:
         if self._kind == "quoted":
             name = self._next()[1:-1]
-            if '"' in name:
-                raise InvalidInput(f"field {name!r} has a quotation mark in it; rename it to filter by it")
+            if _UNASKABLE.search(name):  # JSON writes them otherwise than they are
+                raise InvalidInput(
+                    f"field {name!r} has a quotation mark, a backslash or a control character in it; "
+                    "rename it to filter by it"
+                )
             return (name,)
         if self._kind != "word" or self._word.lower() in _KEYWORDS:
             self._refuse("a field")

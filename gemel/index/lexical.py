@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from gemel.errors import InvalidInput
 from gemel.index.database import TOKENIZERS, full_text, in_parts, table_of
@@ -16,8 +17,14 @@ from gemel.index.filters import Filter
 # well.
 MAX_MATCHES, MAX_SHARE = 2_000, 0.01
 _MAX_TERMS = 200
+_LATIN_MARKS = re.compile(r"([a-z0-9])[\u0300-\u036f]+")  # of letters that have no accented form of their own
 _MAX_KNOWN, _LONGEST_KNOWN = 50_000, 64  # terms, and letters of one
-_WORDS = re.compile(r"[^\W_]+")  # no quotation mark, and nothing else that FTS5 could take for syntax
+# Letters and digits with the accents that follow them: no quotation mark, and nothing else that FTS5 could
+# take for syntax.
+_WORDS = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
+
+
+Result = TypeVar("Result")
 
 
 def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
@@ -39,18 +46,31 @@ def chosen_tokenizer(kept: Sequence[str], name: str | None, place: str) -> str:
 
 
 def terms_of(text: str, tokenizer: str) -> list[str]:
-    """The distinct terms of a query, as the tokenizer would have them."""
+    """The distinct terms of a query, as a store that keeps `all_terms` of its texts has them."""
     return list(dict.fromkeys(all_terms(text, tokenizer)))[:_MAX_TERMS]
 
 
 def all_terms(text: str, tokenizer: str) -> list[str]:
     """The terms of a text in their order, each as often as it stands there."""
-    words = _WORDS.findall(text.replace("\0", " ").lower())
     if tokenizer == "trigram":
-        # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
-        padded = f" {' '.join(words)} "
-        return [padded[at : at + 3] for at in range(len(padded) - 2)]
-    return [_without_accents(word) for word in words]
+        return _trigrams(text)
+    return [_without_accents(word) for word in _words(text)]
+
+
+def _asked_terms(text: str, tokenizer: str) -> list[str]:
+    """The distinct terms of a query for FTS5, which takes accents off Latin letters and off no others."""
+    terms = _trigrams(text) if tokenizer == "trigram" else [_plain_latin(word) for word in _words(text)]
+    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(unicodedata.normalize("NFC", text.replace("\0", " ")).lower())
+
+
+def _trigrams(text: str) -> list[str]:
+    # Spaces count as letters: so a word of two letters is found, and a Korean stem before its particle.
+    padded = f" {' '.join(_WORDS.findall(text.replace(chr(0), ' ').lower()))} "
+    return [padded[at : at + 3] for at in range(len(padded) - 2)]
 
 
 def most_matches(n_records: int) -> int:
@@ -58,16 +78,31 @@ def most_matches(n_records: int) -> int:
     return max(MAX_MATCHES, int(MAX_SHARE * n_records))
 
 
-def rarest(counted: Iterable[tuple[int, str]], n_records: int) -> list[tuple[int, str]]:
-    """Of terms and how often each is there the rarest, as many as are quickly ranked."""
-    kept: list[tuple[int, str]] = []
-    n_matches = 0
-    for n_found, term in sorted(pair for pair in counted if pair[0]):
+Counted = tuple[int, str]  # in how many records a term is, and the term
+
+
+def rarest(counted: Iterable[Counted], n_records: int) -> tuple[list[Counted], list[Counted]]:
+    """Of terms and how often each is there the rarest, as many as are quickly ranked; and the others."""
+    found = sorted(pair for pair in counted if pair[0])
+    n_matches = n_kept = 0
+    for n_found, _ in found:
         n_matches += n_found
-        if kept and n_matches > most_matches(n_records):
+        if n_kept and n_matches > most_matches(n_records):
             break
-        kept.append((n_found, term))
-    return kept
+        n_kept += 1
+    return found[:n_kept], found[n_kept:]
+
+
+def ranked_in_turn(
+    rank: Callable[[list[Counted]], list[Result]], kept: list[Counted], others: list[Counted], k: int
+) -> list[Result]:
+    """What the rarest terms find, and the others with them, one by one, while that is less than k."""
+    found = rank(kept) if kept else []
+    for n_more in range(1, len(others) + 1):
+        if len(found) >= k:
+            break
+        found = rank(kept + others[:n_more])
+    return found
 
 
 class TermCounts:
@@ -77,8 +112,13 @@ class TermCounts:
         # One pair, so that no thread ever counts for another commit than it sees.
         self._counted: tuple[int, dict[tuple[str, str], int]] = (-1, {})
 
-    def telling(self, connection: sqlite3.Connection, query: str, tokenizer: str) -> list[str]:
-        """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
+    def telling(
+        self, connection: sqlite3.Connection, query: str, tokenizer: str
+    ) -> tuple[list[Counted], list[Counted]]:
+        """The rarest terms of a query, as many as are quickly ranked; and those that were left out.
+
+        What stands everywhere tells little.
+        """
         change, n_records = connection.execute("select change, next_number from state").fetchone()
         as_of, known = self._counted
         if as_of != change or len(known) > _MAX_KNOWN:
@@ -88,15 +128,26 @@ class TermCounts:
         table = table_of(tokenizer)
         # Counted no further than it matters: the table of terms would count every "the".
         count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
-        counted: list[tuple[int, str]] = []
-        for term in terms_of(query, tokenizer):
+        counted: list[Counted] = []
+        for term in _asked_terms(query, tokenizer):
             n_found = known.get((tokenizer, term))
             if n_found is None:
-                n_found = connection.execute(count, (f'"{term}"',)).fetchone()[0]
+                n_found = connection.execute(count, (_match([term], tokenizer),)).fetchone()[0]
                 if len(term) <= _LONGEST_KNOWN:
                     known[tokenizer, term] = n_found
             counted.append((n_found, term))
-        return [term for _, term in rarest(counted, n_records)]
+        return rarest(counted, n_records)
+
+
+def _plain_latin(word: str) -> str:
+    bases = ((unicodedata.normalize("NFD", letter)[0], letter) for letter in word)
+    return _LATIN_MARKS.sub(r"\1", "".join(base if base.isascii() else letter for base, letter in bases))
+
+
+def _match(terms: Sequence[str], tokenizer: str) -> str:
+    """FTS5's expression for any of the terms; a word also as texts have it that write accents apart."""
+    apart = (unicodedata.normalize("NFD", term) for term in terms if tokenizer == "word")
+    return " OR ".join(f'"{term}"' for term in dict.fromkeys([*terms, *apart]))
 
 
 def _without_accents(word: str) -> str:
@@ -121,6 +172,12 @@ def forget_texts(connection: sqlite3.Connection, tokenizers: Sequence[str], numb
             pass
 
 
+def index_anew(connection: sqlite3.Connection, tokenizers: Sequence[str]) -> None:
+    """Make the full text again from the records as they are."""
+    for table in map(table_of, tokenizers):
+        connection.execute(f"insert into {table}({table}) values ('rebuild')")
+
+
 def copied_table(connection: sqlite3.Connection, tokenizer: str) -> str:
     """The name of a copy of the full text among the connection's own tables, over the same records."""
     table, copy = table_of(tokenizer), "copied_text"
@@ -139,7 +196,7 @@ def ranked(
     table = table_of(tokenizer)
     if not terms:
         return []
-    asked = " OR ".join(f'"{term}"' for term in terms)
+    asked = _match(terms, tokenizer)
     where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
     join = "" if filter_ is None else f"join records on records.number = {table}.rowid"
     found = connection.execute(

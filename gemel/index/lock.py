@@ -26,6 +26,7 @@ def locked(path: Path, timeout_seconds: float) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise WriteFailed(f"{path.parent} cannot be locked ({error}); nothing was changed") from error
+    process = os.getpid()
     try:
         while not _is_taken(descriptor):
             if time.monotonic() >= deadline:
@@ -39,6 +40,8 @@ def locked(path: Path, timeout_seconds: float) -> Iterator[None]:
             os.pwrite(descriptor, _introduction(), 0)
         yield
     finally:
+        if os.getpid() == process:  # a child that was forked meanwhile shares the lock, and may live for long
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

@@ -51,12 +51,17 @@ class StoredRow(NamedTuple):
         return Record(self.id, self.text, json.loads(self.metadata))
 
 
+def rows_numbered(connection: sqlite3.Connection, numbers: Sequence[int]) -> Iterator[StoredRow]:
+    """Those of the rows with these numbers that are there."""
+    found = in_parts(connection, f"select {_COLUMNS} from records where number in (?*)", numbers)
+    return map(StoredRow._make, found)
+
+
 def rows_by_number(
     connection: sqlite3.Connection, numbers: Sequence[int], folder: Path
 ) -> dict[int, StoredRow]:
     """The rows with these numbers, each of which must be there."""
-    found = in_parts(connection, f"select {_COLUMNS} from records where number in (?*)", numbers)
-    rows = {row[0]: StoredRow._make(row) for row in found}
+    rows = {row.number: row for row in rows_numbered(connection, numbers)}
     _check_all_there(numbers, rows, folder)
     return rows
 
@@ -107,9 +112,9 @@ def all_rows(
     return map(StoredRow._make, connection.execute(statement, tuple(parameters)))
 
 
-def id_types(connection: sqlite3.Connection) -> set[type]:
+def id_types(connection: sqlite3.Connection, where: str = "1", parameters: Iterable[Any] = ()) -> set[type]:
     """Which types the ids have."""
-    kinds = connection.execute("select distinct typeof(id) from records")
+    kinds = connection.execute(f"select distinct typeof(id) from records where {where}", tuple(parameters))
     return {int if kind == "integer" else str for (kind,) in kinds}
 
 

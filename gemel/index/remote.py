@@ -153,9 +153,10 @@ class RemoteCollection(OpenedCollection):
         overwrite: bool = False,
     ) -> int:
         """Write the records to a .jsonl, .jsonl.gz or .parquet file, whole or not at all; how many."""
-        held = self._backend.all_records(read_filter(filter))
+        condition = read_filter(filter)
+        held = self._backend.all_records(condition)
         dim = self.settings.dim if with_vectors else None
-        export = Export(self._windows(held, with_vectors), dim, self._backend.id_types)
+        export = Export(self._windows(held, with_vectors), dim, lambda: self._backend.id_types(condition))
         return export.write(Path(path), overwrite=overwrite)
 
     # The life of the object -------------------------------------------------------------------------------

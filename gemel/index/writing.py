@@ -16,7 +16,7 @@ from gemel.index.checksums import row_checksum
 from gemel.index.database import Database, in_parts
 from gemel.index.lock import locked
 from gemel.index.planning import Changes, changes_for
-from gemel.index.reading import StoredRow, known_rows
+from gemel.index.reading import StoredRow, known_rows, rows_numbered
 from gemel.index.records import Added, Id, Row
 from gemel.index.segment import Rows, Segment
 from gemel.index.settings import Settings
@@ -122,10 +122,15 @@ class Writer:
 
 def remove_numbers(connection: sqlite3.Connection, numbers: Sequence[int], tokenizers: Sequence[str]) -> None:
     """Take records out of the table and the full text, and their vectors out of every search."""
-    lexical.forget_texts(connection, tokenizers, numbers)
+    # What a damaged text was indexed by is no longer known, and could not be taken out term by term.
+    is_known = all(row.is_whole for row in rows_numbered(connection, numbers))
+    if is_known:
+        lexical.forget_texts(connection, tokenizers, numbers)
     one_each = [(number,) for number in numbers]
     connection.executemany("delete from records where number = ?", one_each)
     connection.executemany("insert into removed (number) values (?)", one_each)
+    if not is_known:
+        lexical.index_anew(connection, tokenizers)
 
 
 def _planned(connection: sqlite3.Connection, rows: Sequence[Row]) -> Changes[StoredRow]:

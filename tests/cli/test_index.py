@@ -13,6 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -20,7 +21,7 @@ from stand_ins import sentences
 from terminals import GEMEL, lines_of, on_a_terminal, run
 
 from gemel import load_encoder
-from gemel.index import Collection
+from gemel.index import Collection, KnownModel, Record
 from gemel.index.database import FILE_NAME
 
 TABLE = "key,body,year,lang\n1,the dog sleeps,2019,en\n2,a man plays guitar,2021,en\n3,cold street,,de\n"
@@ -165,6 +166,29 @@ def test_the_doctor_mends_what_can_be_and_names_what_is_lost(made: Path) -> None
     connection.close()
     assert lines_of("index", "doctor", made, check=1)[-1]["lost"] >= 1
     assert "is not what was written there" in run("search", made, "dog", "-k", 3, check=1).stderr
+
+
+def test_the_doctor_mends_without_a_model_what_needs_none(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with Collection.create(path, KnownModel("others", 4)) as made:
+        made.add_vectors([Record(1, "a dog"), Record(2, "a cat")], np.eye(2, 4), fingerprint="others")
+    with sqlite3.connect(path / FILE_NAME) as connection:
+        connection.execute("delete from text_by_word_data where id > 10")
+    connection.close()
+    finding, summary = lines_of("index", "doctor", path)
+    assert (finding["is_repaired"], summary["lost"]) == (True, 0)
+    (segment,) = path.glob("vectors*")
+    segment.write_bytes(bytes(len(segment.read_bytes())))
+    with sqlite3.connect(path / FILE_NAME) as connection:
+        connection.execute("delete from text_by_word_data where id > 10")
+    connection.close()
+    done = run("index", "doctor", path, check=1)
+    assert "what needs no model is mended" in done.stderr
+    *findings, summary = [json.loads(line) for line in done.stdout.splitlines()]
+    assert summary["lost"] == 2
+    assert [each["what"] for each in findings if each["is_repaired"]] == [
+        "the full text by word does not fit the records"
+    ]
 
 
 def test_a_terminal_gets_a_readable_description(made: Path) -> None:

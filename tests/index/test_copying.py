@@ -138,6 +138,16 @@ def test_a_server_is_asked_again_for_what_has_changed_meanwhile(
             made.records_with_vectors([1, 2])
 
 
+def test_a_number_that_becomes_true_is_a_change(source: Collection, target: Store) -> None:
+    source.add(["a draft"], ["d"], [{"draft": 1, "parts": [{"n": 0}]}])
+    copy_collection(source, target)
+    assert copy_collection(source, target).n_copied == 0
+    for metadata in ({"draft": True, "parts": [{"n": 0}]}, {"draft": True, "parts": [{"n": False}]}):
+        source.add(["a draft"], ["d"], [metadata])
+        assert copy_collection(source, target).n_copied == 1
+    assert target.count("draft = true") == 1
+
+
 def test_what_only_the_target_has_is_left_alone(source: Collection, target: Store) -> None:
     target.add_vectors([Record("mine", "own")], np.ones((1, 16)), fingerprint="toy-16")
     copy_collection(source, target)

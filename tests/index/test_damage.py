@@ -222,6 +222,24 @@ def test_damaged_full_text_is_made_again(folder: Path, toy_encoder: ToyEncoder) 
         assert opened.lexical(TEXTS[3], k=1)[0].record.id == 3
 
 
+@pytest.mark.parametrize("work", ["add", "remove"])
+def test_a_damaged_text_takes_its_words_with_it(folder: Path, toy_encoder: ToyEncoder, work: str) -> None:
+    with sqlite3.connect(folder / FILE_NAME) as connection:
+        connection.execute("update records set text = 'something else' where id = 3")
+    connection.close()
+    with Collection.open(folder, toy_encoder) as opened:
+        with pytest.raises(Damaged, match="add it again, remove it"):
+            opened.get([3])
+        if work == "add":
+            opened.add([TEXTS[3]], [3])
+        else:
+            opened.remove([3])
+        found = [hit.record.id for hit in opened.lexical(TEXTS[3], k=len(TEXTS))]
+        assert (3 in found) == (work == "add")
+        assert opened.lexical("something else") == []
+        assert opened.doctor().is_sound
+
+
 def state_of(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
 

@@ -184,6 +184,8 @@ def test_sql_is_refused(text: str) -> None:
         ("year in ()", "expected a number"),
         ("and = 3", "has 'and' at character 0; expected a field"),
         ('`a"b` = 1', "quotation mark"),
+        ("`a\\b` = 1", "a backslash or a control character"),
+        ("`a\tb` = 1", "a backslash or a control character"),
         (" or ".join(["a"] * 501), "more than 500 tests"),
         ("(" * 60 + "a" + ")" * 60, "51 deep"),
         (f"a in ({', '.join(['1'] * 10_001)})", "10,001 values"),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -175,6 +176,39 @@ def test_accents_case_and_punctuation_make_no_difference(collection: Store) -> N
     collection.add(["Crème brûlée, s'il vous plaît!", "plain cream"], range(2))
     for query in ("creme BRULEE", "Crème", "(brûlée)", "plait?"):
         assert ids_of(collection.lexical(query)) == [0]
+
+
+WORDS = (
+    *("чай", "ёлка", "їжак", "ўрад", "οδός", "أحمد", "résumé", "İstanbul", "naïve", "한국어", "がっこう"),
+    *("हिन्दी", "שָׁלוֹם", "Łódź", "Ångström", "Việt", "Ωμέγα", "ñandú"),
+)
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+def test_every_word_is_found_by_itself_however_its_accents_are_written(
+    collection: Store, stored: Literal["NFC", "NFD"]
+) -> None:
+    texts = [f"before {unicodedata.normalize(stored, word)} after" for word in WORDS]
+    collection.add(texts, range(len(WORDS)))
+    missed = [
+        (word, asked)
+        for number, word in enumerate(WORDS)
+        for asked in ("NFC", "NFD")
+        if number not in ids_of(collection.lexical(unicodedata.normalize(asked, word), k=len(WORDS)))
+    ]
+    assert missed == []
+
+
+def test_words_that_the_filter_leaves_nothing_of_give_way_to_common_ones(
+    collection: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "MAX_MATCHES", 10)
+    collection.add(
+        ["an invoice for us"] * 30 + ["a zebra"], range(31), [{"tenant": "kim"}] * 30 + [{"tenant": "lee"}]
+    )
+    assert len(collection.lexical("zebra invoice", k=10, filter="tenant = 'kim'")) == 10
+    assert len(collection.lexical("zebra for invoice us", k=40, filter="tenant = 'kim'")) == 30
+    assert ids_of(collection.lexical("zebra invoice", k=10, filter="tenant = 'lee'")) == [30]
 
 
 def test_words_that_stand_everywhere_give_way_to_rarer_ones(

@@ -60,9 +60,10 @@ def test_integer_ids_stay_integers(collection: Collection, tmp_path: Path) -> No
     collection.add(TEXTS, range(len(TEXTS)))
     collection.export(tmp_path / "out.parquet")
     assert pyarrow.parquet.read_table(tmp_path / "out.parquet")["id"].to_pylist() == list(range(len(TEXTS)))
-    collection.add(["both"], ["1"])
+    collection.add(["both"], ["1"], [{"kind": "word"}])
     with pytest.raises(InvalidInput, match=r"both str and int; export to \.jsonl"):
         collection.export(tmp_path / "mixed.parquet")
+    assert collection.export(tmp_path / "some.parquet", filter="kind = 'word'") == 1
     collection.export(tmp_path / "mixed.jsonl")
     ids = [json.loads(line)["id"] for line in (tmp_path / "mixed.jsonl").read_text().splitlines()]
     assert ids == [*range(len(TEXTS)), "1"]

@@ -102,9 +102,9 @@ class MilvusBackend:
         rows = np.array([row["embedding"] for row in kept], np.float32).reshape(-1, self.settings.dim)
         return [_id(row["id"]) for row in kept], rows
 
-    def id_types(self) -> set[type]:
+    def id_types(self, filter_: Filter | None) -> set[type]:
         """Which types the ids have."""
-        return {type(held.id) for held in self.all_records(None)}
+        return {type(held.id) for held in self.all_records(filter_)}
 
     # Search -----------------------------------------------------------------------------------------------
 

@@ -117,10 +117,13 @@ class PostgresBackend:
         kept = [id_ for id_ in ids if id_ in places]
         return kept, vectors[np.array([places[id_] for id_ in kept], np.int64)]
 
-    def id_types(self) -> set[type]:
+    def id_types(self, filter_: Filter | None) -> set[type]:
         """Which types the ids have."""
-        statement = self._names.of("select distinct id_is_integer from {s}.records")
-        found = self._server.run(lambda c: c.execute(statement).fetchall())
+        condition = condition_for(filter_)
+        statement = self._names.of(
+            "select distinct id_is_integer from {s}.records where {where}", where=condition.sql
+        )
+        found = self._server.run(lambda c: c.execute(statement, condition.parameters).fetchall())
         return {int if is_integer else str for (is_integer,) in found}
 
     # Search -----------------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ class PostgresBackend:
     def terms(self, query: str, tokenizer: str) -> list[str]:
         """The words of a query that it is ranked by."""
         found = self._server.run(lambda c: self._searcher.telling_terms(c, query, tokenizer))
-        return [term for _, term in found]
+        return [term for _, term in found[0]]
 
     def plan(self, filter_: Filter | None) -> Plan:
         """How a search by vector is answered."""

@@ -10,7 +10,7 @@ import numpy as np
 from gemel.contracts import Vectors
 from gemel.index.backend import Allowed, Held, Ranked, best_of
 from gemel.index.filters import Filter
-from gemel.index.lexical import most_matches, rarest, terms_of
+from gemel.index.lexical import Counted, most_matches, ranked_in_turn, rarest, terms_of
 from gemel.index.postgres.conditions import ALWAYS, Condition, condition_for
 from gemel.index.postgres.schema import TEXT_COLUMNS, Names
 from gemel.index.postgres.server import Connection
@@ -142,11 +142,13 @@ class Searcher:
 
     # Words ------------------------------------------------------------------------------------------------
 
-    def telling_terms(self, connection: Connection, query: str, tokenizer: str) -> list[tuple[int, str]]:
-        """The rarest terms of a query, each with the number of records it is in."""
+    def telling_terms(
+        self, connection: Connection, query: str, tokenizer: str
+    ) -> tuple[list[Counted], list[Counted]]:
+        """The rarest terms of a query, each with the number of records it is in; and those left out."""
         terms = terms_of(query, tokenizer)
         if not terms:
-            return []
+            return [], []
         n_records = self._state(connection)[0]
         column, _ = TEXT_COLUMNS[tokenizer]
         most = most_matches(n_records) + 1
@@ -178,9 +180,22 @@ class Searcher:
         self, connection: Connection, query: str, k: int, tokenizer: str, filter_: Filter | None
     ) -> list[Ranked]:
         """The k best records and their BM25, larger is better; equal ones by lower number."""
-        counted = self.telling_terms(connection, query, tokenizer)
-        if not counted:
-            return []
+        kept, others = self.telling_terms(connection, query, tokenizer)
+        return ranked_in_turn(
+            lambda counted: self._by_terms(connection, counted, k, tokenizer, filter_),
+            kept,
+            [] if filter_ is None else others,
+            k,
+        )
+
+    def _by_terms(
+        self,
+        connection: Connection,
+        counted: Sequence[Counted],
+        k: int,
+        tokenizer: str,
+        filter_: Filter | None,
+    ) -> list[Ranked]:
         n_records, n_words, n_trigrams = self._state(connection)
         column, length = TEXT_COLUMNS[tokenizer]
         average = max(1.0, (n_trigrams if tokenizer == "trigram" else n_words) / max(1, n_records))
