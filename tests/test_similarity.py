@@ -15,7 +15,16 @@ from hypothesis.extra.numpy import arrays
 
 from gemel import similarity
 from gemel.errors import InvalidInput
-from gemel.similarity import MEASURES, checks, neighbours, normalise, pairwise, top_k, top_pairs
+from gemel.similarity import (
+    MEASURES,
+    checks,
+    neighbours,
+    normalise,
+    pairs_above,
+    pairwise,
+    top_k,
+    top_pairs,
+)
 
 Array = npt.NDArray[Any]
 measures = pytest.mark.parametrize("measure", MEASURES)
@@ -272,6 +281,31 @@ def test_top_pairs_is_exact_when_there_are_more_than_fit(measure: str, spread: f
         (pairs.first, pairs.second, pairs.scores), true_pairs(vectors, 30, measure, -1e38), strict=True
     ):
         np.testing.assert_array_equal(found, wanted)
+
+
+@measures
+@pytest.mark.parametrize("n_rows", [4, 1024])
+def test_two_sets_are_two_even_where_they_are_one_array(measure: str, n_rows: int, vectors: Array) -> None:
+    rows = vectors[:6]
+    first, second = np.divmod(np.arange(36), 6)
+    with block_rows(n_rows):
+        found = [*pairs_above(rows, -1e6, others=rows, measure=measure)]
+        best = top_pairs(rows, 36, others=rows, measure=measure)
+        copied = top_pairs(rows, 36, others=rows.copy(), measure=measure)
+        within = [*pairs_above(rows, -1e6, measure=measure)]
+    np.testing.assert_array_equal(np.concatenate([pairs.first for pairs in found]), first)
+    np.testing.assert_array_equal(np.concatenate([pairs.second for pairs in found]), second)
+    for name in ("first", "second", "scores"):
+        np.testing.assert_array_equal(getattr(best, name), getattr(copied, name))
+    assert len(best) == 36
+    assert sum(map(len, within)) == 15
+
+
+@measures
+def test_a_set_without_rows_has_no_pairs_with_another(measure: str, vectors: Array) -> None:
+    for left, right in ((vectors, vectors[:0]), (vectors[:0], vectors), (vectors[:0], vectors[:0])):
+        assert sum(map(len, pairs_above(left, -1, others=right, measure=measure))) == 0
+        assert len(top_pairs(left, 3, others=right, measure=measure)) == 0
 
 
 # neighbours ------------------------------------------------------------------------------------------

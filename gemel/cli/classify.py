@@ -18,7 +18,6 @@ import click
 from gemel.cli import corpora, options
 from gemel.cli.documents import lone_file, names_file
 from gemel.cli.reports import one_truncation_report
-from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -36,6 +35,14 @@ OWN_OPTIONS: dict[str, dict[str, Any]] = {
     "labels": {"template": (), "temperature": None},
     "fit": {"label_column": None, "cost": None, "tune": False, "tune_pairs": None},
     "nli": {"examples": None, "task": None},
+}
+# way to classify -> what it does not take, and why
+NOT_TAKEN: dict[str, tuple[tuple[str, ...], str]] = {
+    "fit": (("scores", "id_column", "input_format"), "which learns from EXAMPLES and classifies nothing"),
+    "nli": (
+        ("scores", "column", "id_column", "input_format"),
+        "which finds the columns of pairs by their usual names and writes all scores",
+    ),
 }
 
 
@@ -109,14 +116,29 @@ def _way(choices: Mapping[str, Any]) -> str:
     for other, own in OWN_OPTIONS.items():
         for name, absent in own.items():
             if other != way and choices[name] != absent:
-                raise click.UsageError(f"--{name.replace('_', '-')} goes with --{other}")
+                raise click.UsageError(f"{_spelt(name)} goes with --{other}")
+    _check_fits(way, choices)
+    return way
+
+
+def _spelt(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_fits(way: str, choices: Mapping[str, Any]) -> None:
+    """Refuse what the way to classify would not heed, and a call that lacks what it needs."""
+    names, reason = NOT_TAKEN.get(way, ((), ""))
+    for name in names:
+        if choices[name]:
+            raise click.UsageError(f"{_spelt(name)} does not go with --{way}, {reason}; leave it out")
+    if choices["tune_pairs"] is not None and not choices["tune"]:
+        raise click.UsageError("--tune-pairs goes with --tune")
     if way in ("model", "nli") and choices["on_truncate"] != "warn":
         raise click.UsageError("--on-truncate goes with --labels or --fit, which keeps it with the classes")
     if way == "nli" and not choices["model"]:
         raise click.UsageError("--nli needs -m MODEL, one that was trained with the softmax objective")
     if way == "fit" and not choices["output"]:
         raise click.UsageError("--fit needs -o FOLDER, where the classifier goes")
-    return way
 
 
 def _by_names(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
@@ -185,8 +207,9 @@ def _tuner(choices: Mapping[str, Any], output: Path) -> Tune:
 
 
 def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
-    if (len(inputs) == 2) == bool(choices["examples"]):
-        raise InvalidInput("--nli needs two texts, or --examples FILE")
+    if len(inputs) != (0 if choices["examples"] else 2):
+        given = f"{len(inputs)} text(s){' and --examples' if choices['examples'] else ''}"
+        raise click.UsageError(f"--nli was given {given}; expected two texts, or --examples FILE alone")
     from gemel.data.results import ResultWriter
     from gemel.loading import load_pair_classifier
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gemel.cli import corpora
+from gemel.cli import corpora, options
 from gemel.table import format_table, shortened, width_of
 
 if TYPE_CHECKING:
@@ -131,6 +131,12 @@ def _check(output: str | None, clusters: str | None, choices: Mapping[str, Any])
     from gemel.tasks.cluster import check_choice
 
     check_choice(choices["method"], choices["threshold"], choices["n_clusters"])
+    if choices["method"] != "agglomerative" and options.was_given("linkage"):
+        raise click.UsageError(
+            f"--linkage goes with --method agglomerative, and the method is {choices['method']}"
+        )
+    if choices["plot"] is None and options.was_given("projection"):
+        raise click.UsageError("--projection goes with --plot FILE, the map that it is for")
     if output == clusters == "-":
         raise click.UsageError(
             "-o - and --clusters - would mix texts and clusters; give a file for one of them"

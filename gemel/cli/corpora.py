@@ -145,12 +145,24 @@ def load_checked_calibration(choices: Mapping[str, Any], encoder: Encoder | None
     return calibration
 
 
+def check_confirmation(choices: Mapping[str, Any]) -> None:
+    """Refuse the score of a cross-encoder where there is none."""
+    if choices["rerank"] is None and options.was_given("rerank_at_least"):
+        raise click.UsageError("--rerank-at-least goes with --rerank, the cross-encoder that it is for")
+
+
 def check_prefilter(choices: Mapping[str, Any], **unfit: bool) -> None:
     """Refuse what does not go with a prefilter: options by name, and whether they were given."""
     if choices["prefilter"] is None:
-        if choices["prefilter_at_least"] is not None:
-            raise click.UsageError("--prefilter-at-least goes with --prefilter NAME")
+        for option in ("prefilter_at_least", "prefilter_recall"):
+            if options.was_given(option):
+                raise click.UsageError(f"--{option.replace('_', '-')} goes with --prefilter NAME")
         return
+    if choices["prefilter_at_least"] is not None and options.was_given("prefilter_recall"):
+        raise click.UsageError(
+            "--prefilter-recall and --prefilter-at-least were given; expected one of them: the first is what "
+            "to measure the second by"
+        )
     for name, is_given in unfit.items():
         if is_given:
             raise click.UsageError(
@@ -198,13 +210,13 @@ def proposed_pairs(
 
     texts = [corpus.texts for corpus in corpora]
     loose = choices["prefilter_at_least"]
+    others = texts[1] if len(texts) > 1 else None
     if loose is None:
-        every = [text for each in texts for text in each]
-        prefilter = measure_prefilter(quick, slow, every, threshold, recall=choices["prefilter_recall"])
+        recall = choices["prefilter_recall"]
+        prefilter = measure_prefilter(quick, slow, texts[0], threshold, others=others, recall=recall)
     else:
         prefilter = Prefilter(threshold, loose)
     click.echo(f"gemel: {prefilter.describe()}", err=True)
-    others = texts[1] if len(texts) > 1 else None
     return PrefilteredPairs(quick, slow, prefilter, texts[0], others=others, on_progress=tell)
 
 

@@ -117,6 +117,7 @@ def _check(texts: TextSource, output: str | None, dropped: str | None, choices: 
         raise click.UsageError("--threshold and --calibration were given; expected one of them")
     if choices["threshold"] is not None:
         checked_threshold(choices["threshold"])
+    corpora.check_confirmation(choices)
     corpora.check_runner(
         choices, **{name: choices[name[2:]] is not None for name in ("--rerank", "--prefilter")}
     )

@@ -104,10 +104,12 @@ def _check(source: str, other: str | None, output: str | None, choices: Mapping[
         raise click.UsageError("--at-least and --calibration were given; expected one of them")
     if choices["calibration"] is not None and choices["measure"] != "cosine":
         raise click.UsageError("a calibration is one of cosines; leave out --measure")
+    corpora.check_confirmation(choices)
     corpora.check_prefilter(
         choices,
         **{"-n": choices["n_pairs"] is not None, "-k": choices["k"] is not None},
         **{"--vectors": choices["vectors"] is not None, "--measure": choices["measure"] != "cosine"},
+        **{"--other-vectors": choices["other_vectors"] is not None},
         **{"--skip-identical": choices["skip_identical"], "--plot": choices["plot"] is not None},
     )
     if choices["prefilter"] and choices["at_least"] is None and choices["calibration"] is None:

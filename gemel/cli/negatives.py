@@ -33,7 +33,12 @@ RULES = (
 )
 @click.option("--anchor-column", metavar="NAME", help="[default: by the usual names]")
 @click.option("--positive-column", metavar="NAME", help="[default: by the usual names]")
-@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Read only such pairs: label=1.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Read only such pairs: label=1, or label!=0; may be given several times, and all count.",
+)
 @click.option("-n", "--n-negatives", type=int, default=1, show_default=True, help="Negatives a pair.")
 @click.option("--skip-first", type=int, default=0, show_default=True, help="Nearest candidates to pass over.")
 @click.option("--n-candidates", type=int, default=100, show_default=True, help="How many to look at then.")
@@ -61,7 +66,7 @@ RULES = (
     show_default=True,
     help="The nearest candidates, or any of them.",
 )
-@click.option("--seed", type=int, default=42, show_default=True, help="Of random sampling.")
+@click.option("--seed", type=click.IntRange(0), default=42, show_default=True, help="Of random sampling.")
 @click.option(
     "--layout",
     type=click.Choice(["triplets", "tuples", "labelled"]),
@@ -130,18 +135,12 @@ def _rules(choices: Mapping[str, Any]) -> NegativeRules:
 
     values = {name: choices[name] for name in RULES}
     if choices["no_margin"]:
-        if values["margin"] is not None or _was_given("relative_margin"):
+        if values["margin"] is not None or options.was_given("relative_margin"):
             raise click.UsageError("a margin and --no-margin were given; expected one of them")
         values["relative_margin"] = None
-    if _was_given("rerank_margin") and not choices["rerank"]:
+    if options.was_given("rerank_margin") and not choices["rerank"]:
         raise click.UsageError("--rerank-margin goes with --rerank, the cross-encoder that it is for")
     return NegativeRules(**values)
-
-
-def _was_given(option: str) -> bool:
-    """Whether the user has said it, and not its default."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is not click.core.ParameterSource.DEFAULT
 
 
 def _check_output(output: str | None, overwrite: bool) -> None:
@@ -157,12 +156,13 @@ def _read_pairs(path: str, choices: Mapping[str, Any]) -> Examples:
     from gemel.data.roles import role_of
 
     columns = {"first": choices["anchor_column"], "second": choices["positive_column"]}
-    where = {}
+    where: dict[str, list[str]] = {}
     for condition in choices["where"]:
         column, sign, value = condition.partition("=")
         if not sign:
             raise click.UsageError(f"--where {condition} has no '='; expected such as label=1")
-        where[column.removesuffix("!")] = f"!={value}" if column.endswith("!") else value
+        wanted = f"!={value}" if column.endswith("!") else value
+        where.setdefault(column.removesuffix("!"), []).append(wanted)
     examples = read_examples(
         Path(path), kind="pairs", columns={k: v for k, v in columns.items() if v}, where=where
     )

@@ -79,6 +79,12 @@ store = click.option(
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def was_given(option: str) -> bool:
+    """Whether the user has said it, and not its default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
 def collection(command: Callable[..., Any]) -> Callable[..., Any]:
     """Which collection: `path` becomes its path, or its address on a server."""
 

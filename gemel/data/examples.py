@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.conditions import condition
 from gemel.data.layouts import is_sts, opened_table
 from gemel.data.roles import Kind, assign_roles, checked_kind
 from gemel.data.tables import OnBadRow, Row, Table, describe, finite_number, is_text
@@ -108,7 +109,7 @@ def read_examples(
     *,
     columns: Mapping[str, str] | None = None,
     kind: str | None = None,
-    where: Mapping[str, str] | None = None,
+    where: Mapping[str, str | Sequence[str]] | None = None,
     limit: int | None = None,
     skip_bad_rows: bool = False,
     score_range: Range | None = None,
@@ -117,8 +118,10 @@ def read_examples(
     """The examples of a file, the first `limit` of them.
 
     `columns` names the columns that have other names than the usual: `{"first": "q", "score": "s"}`. `where`
-    keeps rows by the value of a column, `{"lang": "en"}` or `{"source": "!=sick"}`. Scores are brought from
-    `score_range` to 0..1. `label_names` are the classes in their order, where another file has set them.
+    keeps rows by the value of a column, `{"lang": "en"}` or `{"source": "!=sick"}`, or by several conditions
+    that all have to hold, `{"source": ["!=sick", "!=snli"]}`; 1, 1.0 and true are one value, as are 0, 0.0
+    and false. Scores are brought from `score_range` to 0..1. `label_names` are the classes in their order,
+    where another file has set them.
     """
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
@@ -160,21 +163,17 @@ def _columns_and_rows(
     return list(first[1]), lambda wanted: chain([first], rows)
 
 
-def _tests(where: Mapping[str, str], found: Sequence[str], name: str) -> dict[str, Callable[[Any], bool]]:
+def _tests(
+    where: Mapping[str, str | Sequence[str]], found: Sequence[str], name: str
+) -> dict[str, Callable[[Any], bool]]:
     tests: dict[str, Callable[[Any], bool]] = {}
     for column, wanted in where.items():
         if column not in found:
             raise InvalidInput(
                 f"where asks for the column {column!r}, and {name} has only {', '.join(found) or 'none'}"
             )
-        tests[column] = _test(str(wanted))
+        tests[column] = condition(wanted)
     return tests
-
-
-def _test(wanted: str) -> Callable[[Any], bool]:
-    value = wanted.removeprefix("!=")
-    is_wanted = value == wanted
-    return lambda found: (("" if found is None else str(found)) == value) == is_wanted
 
 
 class _Tally:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gemel.data.conditions import condition
 from gemel.data.examples import Examples
 from gemel.data.texts import Id, TextSource
 from gemel.errors import InvalidInput
@@ -43,8 +44,9 @@ class TextFile:
     def _rows(self, column: str) -> Iterator[tuple[Id, str]]:
         others = tuple(self.where)
         source = TextSource(self.path, column=column, id_column=self.document, other_columns=others)
+        tests = {name: condition(asked) for name, asked in self.where.items()}
         for record, values in source.rows():
-            if all(_is_wanted(values.get(name), value) for name, value in self.where.items()):
+            if all(is_wanted(values.get(name)) for name, is_wanted in tests.items()):
                 yield record.id, record.text
 
 
@@ -57,8 +59,3 @@ def read_plain_texts(files: Sequence[TextFile], *, limit: int | None = None, see
         rows = sorted(random.Random(seed).sample(range(len(found)), limit))
         found = [found[row] for row in rows]
     return Examples("texts", {"text": found}, origin=" + ".join(str(file.path) for file in files))
-
-
-def _is_wanted(found: object, wanted: str) -> bool:
-    value = wanted.removeprefix("!=")
-    return (("" if found is None else str(found)) == value) == (value == wanted)

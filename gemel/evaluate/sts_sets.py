@@ -11,7 +11,7 @@ import numpy as np
 
 from gemel.data.columns import read_column
 from gemel.data.examples import Examples, read_examples
-from gemel.data.places import data_folder, find_file, hash_of
+from gemel.data.places import data_folder, find_file, hash_of, present_file
 from gemel.errors import InvalidInput
 
 _PART_COLUMNS = ("file", "dataset")
@@ -115,7 +115,7 @@ def _group(name: str) -> tuple[StsSet, ...]:
 
 
 def _is_wanted(folder: Path, each: StsSet) -> bool:
-    return not each.is_optional or (folder / each.file).is_file()
+    return not each.is_optional or present_file(folder, each.file) is not None
 
 
 def _read_set(folder: Path, each: StsSet) -> StsData:

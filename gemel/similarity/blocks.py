@@ -43,7 +43,7 @@ def pairs_above(
 ) -> Iterator[Columns]:
     """First, second and score of all pairs that score enough, by index, some left rows at a time."""
     for above in slices(len(compared.left)):
-        firsts, seconds = [], []
+        firsts, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for beside in slices(len(compared.right), start=above.start if compared.is_half else 0):
             first, second = np.nonzero(_upper(compared, above, beside) >= at_least - compared.slack[above])
             firsts.append(above.start + first)

@@ -168,18 +168,15 @@ class Comparison:
         self.name, self.measure = measure, _MEASURES[measure]
         checked = [finite_rows(name, rows) for name, rows in sets.items()]
         self.left, self.right = checked[0], checked[-1]
+        # One set, each of whose pairs is looked at once; two may be the same array and are two all the same.
+        self.is_half = len(checked) == 1
         self.dim = self.left.shape[1]
         checks.check_dimensions(tuple(sets), self.left, self.right)
-
-    @property
-    def is_half(self) -> bool:
-        """Whether one set is compared with itself, so that each pair need be looked at only once."""
-        return self.right is self.left
 
     @cached_property
     def _prepared(self) -> tuple[Vectors, Vectors]:
         left = self.measure.prepare(self.left)
-        return left, left if self.is_half else self.measure.prepare(self.right)
+        return left, left if self.right is self.left else self.measure.prepare(self.right)
 
     def rough(self, above: slice, beside: slice) -> Scores:
         """The scores of a block of left rows with a block of right rows, off by the slack at most."""

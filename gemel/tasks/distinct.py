@@ -35,9 +35,19 @@ class Distinct:
 
 def distinct(vectors: Vectors) -> Distinct:
     """The kinds of the rows, or each row for itself where too few are copies to be worth it."""
+    rows = np.arange(len(vectors))
+    unique, kinds, counts = np.unique(originals(vectors), return_inverse=True, return_counts=True)
+    n_pairs_of_copies = int((counts * (counts - 1) // 2).sum())
+    if n_pairs_of_copies <= len(rows):
+        return Distinct(rows, rows, np.ones(len(rows), np.int64))
+    return Distinct(unique, kinds, counts)
+
+
+def originals(vectors: Vectors) -> Rows:
+    """For each row the first one that it is a copy of (n,): itself, if none before it is the same."""
     hashes = _hashes(vectors)
     _, places, kinds = np.unique(hashes, return_index=True, return_inverse=True)
-    firsts = places[kinds]
+    firsts: Rows = places[kinds]
     rows = np.arange(len(vectors))
     for start in range(0, len(rows), _BLOCK_ROWS):
         part = slice(start, start + _BLOCK_ROWS)
@@ -46,11 +56,7 @@ def distinct(vectors: Vectors) -> Distinct:
         # Rows of one hash that differ after all are of their own kind each, which is right and seldom.
         differ = (vectors[suspects] != vectors[firsts[suspects]]).any(axis=1)
         firsts[suspects[differ]] = suspects[differ]
-    unique, kinds, counts = np.unique(firsts, return_inverse=True, return_counts=True)
-    n_pairs_of_copies = int((counts * (counts - 1) // 2).sum())
-    if n_pairs_of_copies <= len(rows):
-        return Distinct(rows, rows, np.ones(len(rows), np.int64))
-    return Distinct(unique, kinds, counts)
+    return firsts
 
 
 def _hashes(vectors: Vectors) -> npt.NDArray[np.uint64]:

@@ -52,7 +52,7 @@ class NegativeRules:
     is_transitive: bool = False  # what a chain of pairs leads to is a known positive, too
 
     def __post_init__(self) -> None:
-        for name, least in (("n_negatives", 1), ("skip_first", 0), ("n_candidates", 1)):
+        for name, least in (("n_negatives", 1), ("skip_first", 0), ("n_candidates", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InvalidInput(f"{name} is {getattr(self, name)!r}; expected at least {least}")
         if self.n_candidates < self.n_negatives:
@@ -162,7 +162,8 @@ class HardNegatives:
             if n_rows > 1 and (n_rows > BLOCK_PAIRS or n_rows * (wanted + most_known) > BLOCK_CANDIDATES):
                 yield np.arange(start, row)
                 start, most_known = row, len(self._known[anchor])
-        yield np.arange(start, len(self._anchor_of))
+        if start < len(self._anchor_of):
+            yield np.arange(start, len(self._anchor_of))
 
     def _known_of(self, anchors: list[str]) -> list[Rows]:
         """For each anchor the places in the pool that are no negatives of it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +40,9 @@ class Prefilter:
         if self.recall is None:
             return f"pairs that have {self.loose:.3f} or more by the quick encoder are looked at"
         return (
-            f"{self.recall:.1%} of the {self.n_measured:,} pairs in a sample that score {self.at_least:g} or "
-            f"more are kept: those that have {self.loose:.3f} or more by the quick encoder"
+            f"{self.recall:.1%} of the {self.n_measured:,} pairs of different texts in a sample that score "
+            f"{self.at_least:g} or more are kept: those that have {self.loose:.3f} or more by the quick "
+            "encoder"
         )
 
 
@@ -50,33 +52,69 @@ def measure_prefilter(
     texts: Sequence[str],
     at_least: float,
     *,
+    others: Sequence[str] | None = None,
     recall: float = RECALL,
     n_sample: int = N_SAMPLE,
     seed: int = 42,
 ) -> Prefilter:
     """The tightest prefilter that keeps that share of the pairs that score at_least in a sample of the texts.
 
-    A sample of a tenth has a hundredth of the pairs: for rare ones take a large sample.
+    Pairs of different texts are counted, each once: repeats are alike for every encoder, and show nothing.
+    With others, pairs of a text and one of them. A sample of a tenth has a hundredth of the pairs: for rare
+    ones take a large sample.
     """
-    texts = checked_texts(texts)
     if not 0 < recall <= 1:
         raise InvalidInput(f"recall is {recall!r}; expected a share above 0 and up to 1, such as {RECALL}")
-    if len(texts) > n_sample:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(texts), n_sample, replace=False))
-        texts = [texts[row] for row in chosen]
-    exact, rough = slow.encode(texts), quick.encode(texts)
-    blocks = [_cosines(rough, found.first, rough, found.second) for found in pairs_above(exact, at_least)]
+    sample = _Sample.of(texts, others, n_sample, seed)
+    exact, rough = slow.encode(sample.texts), quick.encode(sample.texts)
+    blocks = [_cosines(rough, first, rough, second) for first, second in sample.pairs_above(exact, at_least)]
     scores = np.sort(np.concatenate([np.zeros(0, np.float32), *blocks]))
     if len(scores) < FEWEST_PAIRS:
         raise InvalidInput(
-            f"{len(texts):,} texts have {len(scores)} pairs that score at least {at_least:g}; expected "
-            f"{FEWEST_PAIRS} or more to measure on: give more texts or a lower score, or set the score of "
-            "the quick encoder yourself (--prefilter-at-least)"
+            f"{len(sample.texts):,} different texts have {len(scores)} pairs that score at least "
+            f"{at_least:g}; expected {FEWEST_PAIRS} or more to measure on: give more texts or a lower score, "
+            "or set the score of the quick encoder yourself (--prefilter-at-least)"
         )
     # The highest score that leaves enough at or above it; a hair lower, so that rounding loses none.
     n_lost = int(np.floor((1 - recall) * len(scores) + 1e-9))
     loose = float(scores[n_lost]) - 1e-6
     return Prefilter(at_least, loose, float(np.mean(scores >= loose)), len(scores))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Different texts, and which of them are to be compared: all, or some with some others."""
+
+    texts: list[str]
+    left: Rows
+    right: Rows | None
+
+    @classmethod
+    def of(cls, texts: Sequence[str], others: Sequence[str] | None, n_sample: int, seed: int) -> _Sample:
+        random = np.random.default_rng(seed)
+        sides = [list(dict.fromkeys(checked_texts(side))) for side in (texts, others) if side is not None]
+        # Each of two has half the sample, and what the other leaves of its own.
+        shares = [max(n_sample // len(sides), n_sample - sum(map(len, sides)) + len(side)) for side in sides]
+        drawn = [_drawn(side, share, random) for side, share in zip(sides, shares, strict=True)]
+        places = {text: place for place, text in enumerate(dict.fromkeys(chain(*drawn)))}
+        rows = [np.array([places[text] for text in side], np.int64) for side in drawn]
+        return cls(list(places), rows[0], rows[1] if len(rows) > 1 else None)
+
+    def pairs_above(self, vectors: Vectors, at_least: float) -> Iterator[tuple[Rows, Rows]]:
+        """First and second of the pairs of different texts that score enough, in blocks."""
+        if self.right is None:
+            yield from ((found.first, found.second) for found in pairs_above(vectors, at_least))
+            return
+        for found in pairs_above(vectors[self.left], at_least, others=vectors[self.right]):
+            first, second = self.left[found.first], self.right[found.second]
+            yield first[first != second], second[first != second]
+
+
+def _drawn(texts: list[str], n: int, random: np.random.Generator) -> list[str]:
+    """So many of the texts, in their order; all where they are fewer."""
+    if len(texts) <= n:
+        return texts
+    return [texts[row] for row in np.sort(random.choice(len(texts), n, replace=False))]
 
 
 class PrefilteredPairs:

@@ -212,6 +212,26 @@ def test_a_class_of_one_example_cannot_be_tuned_on(tiny_bert: Path, examples: Pa
         (["--fit", "examples.csv", "-o", "c", "a dog"], "--fit only learns; classify with -m FOLDER"),
         (["--nli", "a", "b"], "--nli needs -m MODEL"),
         (["-m", "c", "--on-truncate", "chunk", "a"], "--on-truncate goes with --labels or --fit"),
+        (["--fit", "examples.csv", "-o", "c", "--tune-pairs", "9"], "--tune-pairs goes with --tune"),
+        (["--fit", "examples.csv", "-o", "c", "--scores"], "--scores does not go with --fit, which learns"),
+        (["--fit", "e.csv", "-o", "c", "--id-column", "key"], "--id-column does not go with --fit"),
+        (["--fit", "e.csv", "-o", "c", "--input-format", "csv"], "--input-format does not go with --fit"),
+        (["--nli", "-m", "c", "--scores", "a", "b"], "--scores does not go with --nli"),
+        (["--nli", "-m", "c", "--examples", "e.tsv", "--column", "x"], "--column does not go with --nli"),
+        (
+            ["--nli", "-m", "c", "--examples", "e.tsv", "--id-column", "x"],
+            "--id-column does not go with --nli",
+        ),
+        (["--nli", "-m", "c", "--input-format", "tsv", "a", "b"], "--input-format does not go with --nli"),
+        (
+            ["--nli", "-m", "c", "--examples", "e.tsv", "a"],
+            "given 1 text(s) and --examples; expected two texts,",
+        ),
+        (["--nli", "-m", "c", "--examples", "e.tsv", "a", "b"], "given 2 text(s) and --examples"),
+        (
+            ["--nli", "-m", "c", "a"],
+            "--nli was given 1 text(s); expected two texts, or --examples FILE alone",
+        ),
     ],
 )
 def test_a_wrong_call_is_told_how_to_be_right(arguments: list[str], sentence: str) -> None:

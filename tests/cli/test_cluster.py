@@ -149,6 +149,29 @@ def test_a_wrong_call_is_a_usage_error(corpus: tuple[Path, Path], options: tuple
     assert invoke("cluster", corpus[0], *options).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--linkage", "average"), "--linkage goes with --method agglomerative, and the method is star"),
+        (("--method", "kmeans", "-k", 3, "--linkage", "single"), "the method is kmeans"),
+        (("--projection", "umap"), "--projection goes with --plot FILE"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    corpus: tuple[Path, Path], options: tuple[object, ...], message: str
+) -> None:
+    texts, vectors = corpus
+    done = invoke("cluster", texts, "--vectors", vectors, *options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_linkage_is_taken_by_the_method_that_has_one(corpus: tuple[Path, Path]) -> None:
+    texts, vectors = corpus
+    options = ("--method", "agglomerative", "--linkage", "complete", "--threshold", 0.8)
+    assert len(lines_of(run("cluster", texts, "--vectors", vectors, *options).stdout)) == 3
+
+
 def test_no_texts_and_one_text_are_told(tmp_path: Path, tiny_bert: Path) -> None:
     (tmp_path / "none.txt").write_text("")
     (tmp_path / "one.txt").write_text("alone\n")

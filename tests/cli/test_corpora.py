@@ -176,6 +176,21 @@ def test_too_few_pairs_to_measure_a_prefilter_on_are_told(
     assert "--prefilter-at-least" in str(done.exception)
 
 
+def test_a_prefilter_of_two_corpora_is_measured_on_different_texts_across_them(
+    texts: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    run("distil", tiny_bert, "--static", "-o", tmp_path / "table", "--dim", 8, "--no-tune")
+    others = tmp_path / "others.txt"
+    words = ("man", "dog", "cat", "old", "big", "one", "two")
+    others.write_text("\n".join([TEXTS[0], *(f"the {word}" for word in words)]))
+    quick = ("--prefilter", tmp_path / "table", "--prefilter-recall", 1, "-m", tiny_bert)
+    found = run("mine", texts, others, "--at-least", -1, *quick)
+    assert (
+        "100.0% of the 55 pairs of different texts" in found.stderr
+    )  # 7 texts by 8, of which one is in both
+    assert len(lines_of(found.stdout)) == len(TEXTS) * 8
+
+
 def test_a_calibration_gives_threshold_and_probability(
     texts: Path, tiny_bert: Path, calibration: Path
 ) -> None:
@@ -291,6 +306,17 @@ def refused(*arguments: object, stdin: str | None = None) -> str:
         (["mine", "TEXTS", "-o", "TEXTS"], "exists already"),
         (["mine", "TEXTS", "--plot", "out.gif"], "ends in .png or .svg"),
         (["mine", "TEXTS", "--other-vectors", "v.npy"], "--other-vectors goes with OTHER"),
+        (["mine", "TEXTS", "--rerank-at-least", "0.5"], "--rerank-at-least goes with --rerank"),
+        (["mine", "TEXTS", "--prefilter-recall", "0.98"], "--prefilter-recall goes with --prefilter"),
+        (["mine", "TEXTS", "--prefilter-at-least", "0.5"], "--prefilter-at-least goes with --prefilter"),
+        (
+            ["mine", "TEXTS", "TEXTS", "--at-least", "0.5", "--prefilter", "q", "--other-vectors", "v.npy"],
+            "--other-vectors does not go with it",
+        ),
+        (
+            ["mine", "TEXTS", "--prefilter", "q", "--prefilter-recall", "0.9", "--prefilter-at-least", "0.5"],
+            "--prefilter-recall and --prefilter-at-least were given; expected one of them",
+        ),
         (["mine", "TEXTS", "--calibration", "absent.json"], "cannot read absent.json"),
         (["mine", "-", "-"], "standard input can be read only once"),
         (["mine", "-"], "stdin holds no texts"),
@@ -301,6 +327,8 @@ def refused(*arguments: object, stdin: str | None = None) -> str:
         (["dedupe", "TEXTS", "-o", "same.tsv", "--dropped", "./same.tsv"], "same.tsv is named twice"),
         (["dedupe", "TEXTS", "--id-column", "text"], "rows 0 and 1 of"),
         (["dedupe", "TEXTS", "--threshold", "0.9", "--calibration", "c.json"], "expected one of them"),
+        (["dedupe", "TEXTS", "--rerank-at-least", "0.7"], "--rerank-at-least goes with --rerank"),
+        (["dedupe", "TEXTS", "--prefilter-recall", "0.9"], "--prefilter-recall goes with --prefilter"),
         (["calibrate", "TEXTS"], "has no column for first"),
     ],
 )

@@ -55,6 +55,23 @@ def test_pairs_are_read_where_a_column_says_so(tiny_bert: Path, pairs: Path, tmp
     assert first["negative_1_similarity"] >= first["negative_2_similarity"]
 
 
+def test_every_condition_on_a_column_counts(tiny_bert: Path, tmp_path: Path) -> None:
+    texts = sentences(60, seed=5, max_words=6)
+    file = tmp_path / "pairs.jsonl"
+    rows = [
+        {"anchor": a, "positive": b, "is_duplicate": n % 2 == 0, "source": f"s{n % 3}"}
+        for n, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for options, n_pairs in (
+        (("--where", "is_duplicate!=false"), 15),
+        (("--where", "source!=s0", "--where", "source!=s1"), 10),
+        (("--where", "source!=s0", "--where", "is_duplicate!=0", "--where", "source!=s1"), 5),
+    ):
+        done = call("negatives", file, "-m", tiny_bert, "--no-margin", *options)
+        assert len(done.stdout.splitlines()) == n_pairs
+
+
 def test_without_a_file_triplets_are_json_lines(tiny_bert: Path, pairs: Path) -> None:
     done = call("negatives", pairs, "-m", tiny_bert, "--no-margin")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -70,4 +87,5 @@ def test_what_cannot_be_is_refused_before_a_model_is_loaded(pairs: Path, tmp_pat
     with pytest.raises(InvalidInput, match="n_negatives is 0"):
         call("negatives", pairs, "-m", "./nowhere", "-n", 0)
     assert call("negatives", pairs, "--margin", 0.1, "--no-margin").exit_code == 2
+    assert "x>=0" in call("negatives", pairs, "--seed", -1).stderr
     assert "has no '='" in call("negatives", pairs, "--where", "label").stderr

@@ -282,6 +282,53 @@ def test_where_keeps_or_leaves_out_the_rows_of_a_value(save: Any) -> None:
         read_examples(numbers, where={"n": "!=1"})
 
 
+@pytest.mark.parametrize("form", ["JSON booleans", "JSON floats", "parquet", "CSV floats", "CSV words"])
+def test_where_knows_a_truth_or_a_whole_number_however_a_file_spells_it(
+    save: Any, tmp_path: Path, form: str
+) -> None:
+    is_number = form in ("JSON floats", "parquet", "CSV floats")
+    cells: list[Any] = [1.0, 0.0, 1.0] if is_number else [True, False, True]
+    columns: dict[str, list[Any]] = {
+        "sentence1": ["a", "b", "c"],
+        "sentence2": ["d", "e", "f"],
+        "same": cells,
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    if form == "parquet":
+        path = tmp_path / "x.parquet"
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    elif form.startswith("JSON"):
+        objects = [dict(zip(columns, row, strict=True)) for row in rows]
+        path = save("x.jsonl", "".join(json.dumps(each) + "\n" for each in objects))
+    else:
+        path = save("x.csv", "\n".join(",".join(map(str, row)) for row in [tuple(columns), *rows]) + "\n")
+    for yes, no in (("1", "0"), ("1.0", "0.0"), ("true", "false"), ("True", "FALSE")):
+        for condition in (yes, f"!={no}"):
+            found = read_examples(path, kind="pairs", where={"same": condition})
+            assert found.columns["first"] == ["a", "c"], condition
+        for condition in (no, f"!={yes}"):
+            found = read_examples(path, kind="pairs", where={"same": condition})
+            assert found.columns["first"] == ["b"], condition
+
+
+def test_where_tells_other_numbers_apart(save: Any) -> None:
+    values = {"c": 10, "d": 1.5, "e": None, "f": "x0"}
+    rows = [{"premise": text, "hypothesis": "b", "n": value} for text, value in values.items()]
+    path = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    for wanted, first in (("10", "c"), ("10.0", "c"), ("1.5", "d"), ("", "e"), ("x0", "f")):
+        assert read_examples(path, where={"n": wanted}).columns["first"] == [first]
+    for absent in ("1", "0", "true", "false"):
+        assert len(read_examples(path, where={"n": f"!={absent}"})) == 4
+
+
+def test_several_conditions_on_a_column_all_count(save: Any) -> None:
+    path = save("x.tsv", "premise\thypothesis\tsource\na\tb\tsick\nc\td\tsnli\ne\tf\tmnli\n")
+    assert read_examples(path, where={"source": ["!=sick", "!=snli"]}).columns["first"] == ["e"]
+    assert read_examples(path, where={"source": ["snli", "!=sick"]}).columns["first"] == ["c"]
+    with pytest.raises(InvalidInput, match=r"holds no pairs \(left out: 3 excluded by where\)"):
+        read_examples(path, where={"source": ["sick", "snli"]})
+
+
 def test_limit_takes_the_first_good_rows_and_reads_no_further(save: Any) -> None:
     path = save("x.tsv", "sentence1\tsentence2\na\tb\nc\td\n\tbad\n")
     assert read_examples(path, limit=2).columns["first"] == ["a", "c"]

@@ -29,6 +29,13 @@ def test_rows_are_chosen_by_other_columns(folder: Path) -> None:
         assert list(TextFile(folder / "b.tsv", ("p",), {"source": wanted}).texts()) == expected
 
 
+def test_truths_and_whole_numbers_are_alike_in_all_formats(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"text": "a", "ok": true, "n": 1.0}\n{"text": "b", "ok": false, "n": 2}\n')
+    for where in ({"ok": "!=false"}, {"ok": "1"}, {"n": "1"}, {"n": "!=2.0"}):
+        assert list(TextFile(file, where=where).texts()) == ["a"]
+
+
 def test_the_rows_of_a_document_are_one_text(tmp_path: Path) -> None:
     file = tmp_path / "sections.tsv"
     file.write_text("page\ttext\nA\tone\nB\ttwo\nA\tthree\nB\t\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -220,6 +221,14 @@ def test_groups_have_names_and_do_without_what_is_optional(tmp_path: Path) -> No
     assert read_sts(tmp_path, [replace(SMALL, is_optional=True)]) == []
     write_set(tmp_path, SMALL, ROWS)
     assert len(read_sts(tmp_path, [replace(SMALL, is_optional=True)])) == 1
+
+
+def test_an_optional_set_is_found_packed_too(tmp_path: Path) -> None:
+    path = write_set(tmp_path, SMALL, ROWS)
+    path.with_name("test.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    (data,) = read_sts(tmp_path, [replace(SMALL, is_optional=True)])
+    assert len(data.pairs) == 4
 
 
 def test_a_set_is_read_with_its_hash_and_scores_from_0_to_1(tmp_path: Path) -> None:

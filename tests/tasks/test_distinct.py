@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gemel.tasks import distinct as module
-from gemel.tasks.distinct import distinct, has_length
+from gemel.tasks.distinct import distinct, has_length, originals
 
 
 def test_copies_are_of_one_kind() -> None:
@@ -22,6 +22,11 @@ def test_copies_are_of_one_kind() -> None:
 def test_a_few_copies_are_not_worth_it() -> None:
     rows = np.arange(20, dtype=np.float32)[:, None] // 2
     assert distinct(rows).of(rows) is rows
+
+
+def test_the_first_of_even_a_few_copies_is_their_original() -> None:
+    rows = np.array([[1, 2], [3, 4], [1, 2], [5, 6], [3, 4]], np.float32)
+    assert originals(rows).tolist() == [0, 1, 0, 3, 1]
 
 
 def test_rows_of_one_hash_that_differ_are_no_copies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,14 @@ def test_two_corpora_are_compared_with_each_other() -> None:
     assert sample.nearest == pytest.approx(cosine(VECTORS[:100], VECTORS[100:]).max(axis=1), abs=1e-6)
 
 
+def test_rows_that_are_not_chosen_take_no_part() -> None:
+    among = np.arange(0, 300, 3)
+    chosen = sample_similarities(VECTORS, n_rows=100, among=among)
+    alone = sample_similarities(VECTORS[among], n_rows=100)
+    assert (chosen.nearest == alone.nearest).all()
+    assert (chosen.random == alone.random).all()
+
+
 def test_the_same_seed_gives_the_same_sample() -> None:
     first, second = (sample_similarities(VECTORS, n_rows=20) for _ in range(2))
     assert (first.nearest == second.nearest).all()
@@ -49,6 +57,15 @@ def test_the_caption_counts_who_reaches_the_threshold(tmp_path: Path) -> None:
     text = (tmp_path / "h.svg").read_text()
     assert "nearest neighbours" in text
     assert "Similarities in costs in $ and $.txt" in text
+
+
+@pytest.mark.parametrize(
+    ("threshold", "told"), [(0.75124, "0.751"), (0.99946, "0.99946"), (0.9999996, "0.9999996"), (1.0, "1")]
+)
+def test_a_threshold_just_below_one_is_not_told_as_one(threshold: float, told: str) -> None:
+    ones = np.ones(5, np.float32)
+    picture = draw_similarities(SimilaritySample(ones, ones), threshold=threshold)
+    assert picture.caption.endswith(f"reach the threshold {told}.")
 
 
 def test_equal_similarities_can_be_drawn() -> None:

@@ -57,6 +57,16 @@ def test_the_best_pairs_overall_are_the_first_of_all_pairs(measure: str, others:
     assert found == every_pair(left, right, measure)[:5]
 
 
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_a_corpus_that_is_also_the_other_is_compared_as_another(measure: str) -> None:
+    corpus = corpus_of(TEXTS)
+    expected = every_pair(corpus, corpus, measure)
+    assert triples(mine(corpus, corpus, n_pairs=36, measure=measure)) == expected
+    lowest = 0.0 if measure in ("cosine", "dot") else -100.0
+    found = triples(mine(corpus, corpus, at_least=lowest, measure=measure))
+    assert found == sorted(pair for pair in expected if pair[2] >= lowest)
+
+
 @given(small_texts, st.floats(-1, 1, width=32))
 def test_all_pairs_above_a_threshold_come_once(texts: list[str], at_least: float) -> None:
     corpus = corpus_of(texts)

@@ -164,6 +164,13 @@ def by_brute_force(
     return [text for text in window if score(text) <= limit][: rules.n_negatives]
 
 
+def test_no_pairs_have_no_negatives(toy_encoder: ToyEncoder) -> None:
+    for corpus in ([], ["a text"]):
+        found = HardNegatives(ONE_PAIR[:0], toy_encoder, corpus=corpus)
+        assert list(found) == []
+        assert (found.report.pairs, found.report.negatives) == (0, 0)
+
+
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch, toy_encoder: ToyEncoder) -> None:
     texts = sentences(120, seed=3, max_words=6)
     pairs = pairs_of(*zip(texts[::2], texts[1::2], strict=True))
@@ -228,6 +235,7 @@ def test_layouts_hold_the_same_negatives() -> None:
         ({"skip_first": -1}, "skip_first is -1"),
         ({"n_negatives": 5, "n_candidates": 4}, "as many candidates as negatives"),
         ({"margin": -0.1}, "margin is -0.1; expected 0 or more"),
+        ({"seed": -1, "sampling": "random"}, "seed is -1; expected at least 0"),
         ({"sampling": "worst"}, "sampling is 'worst'; expected top or random"),
     ],
 )

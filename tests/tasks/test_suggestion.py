@@ -7,6 +7,8 @@ import pytest
 
 from gemel import suggest_threshold
 from gemel.errors import InvalidInput
+from gemel.similarity import cosine
+from gemel.tasks.cluster import cluster
 from gemel.tasks.histogram import SimilaritySample
 from gemel.tasks.suggestion import gap_below, linking
 
@@ -57,6 +59,58 @@ def test_clusters_that_stand_clear_are_told_apart_by_the_gap(method: str, n_clus
 def test_a_seed_gives_the_same_threshold() -> None:
     rows = np.random.default_rng(0).standard_normal((500, 8))
     assert suggest_threshold(rows, sample=50, seed=1) == suggest_threshold(rows, sample=50, seed=1)
+
+
+def clustered(n_clusters: int, n_rows: int) -> np.ndarray:
+    random = np.random.default_rng(0)
+    centres = random.standard_normal((n_clusters, 1, 64))
+    rows = centres + 0.8 * random.standard_normal((n_clusters, n_rows, 64))
+    return rows.reshape(-1, 64).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", ["star", "connected"])
+def test_rows_that_are_there_again_do_not_move_the_threshold(method: str) -> None:
+    rows = clustered(50, 6)
+    once = suggest_threshold(rows, method=method)
+    for repeated in (
+        np.vstack([rows, rows]),
+        rows.repeat(2, axis=0),
+        np.vstack([rows, rows[:1].repeat(900, 0)]),
+    ):
+        assert suggest_threshold(repeated, method=method) == once
+    assert len(cluster(np.vstack([rows, rows]), method=method)) == len(cluster(rows, method=method)) == 50
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "n_rows", "star", "connected"), [(50, 6, 0.462, 0.46), (5, 60, 0.451, 0.45)]
+)
+def test_rows_without_copies_have_the_thresholds_that_they_always_had(
+    n_clusters: int, n_rows: int, star: float, connected: float
+) -> None:
+    rows = clustered(n_clusters, n_rows)
+    assert suggest_threshold(rows) == star
+    assert suggest_threshold(rows, method="connected") == connected
+
+
+@pytest.mark.parametrize("method", ["star", "connected", "agglomerative"])
+@pytest.mark.parametrize("size", [0.03, 0.01, 0.003])
+def test_groups_that_share_nearly_all_their_direction_are_told_apart(method: str, size: float) -> None:
+    random = np.random.default_rng(0)
+    groups = size * random.standard_normal((3, 1, 64)) + size / 4 * random.standard_normal((3, 20, 64))
+    rows = (random.standard_normal(64) + groups).reshape(-1, 64)
+    assert cosine(rows, rows).min() > 0.99
+    found = cluster(rows, method=method)
+    assert found.labels.reshape(3, 20).tolist() == [[int(each)] * 20 for each in found.labels[::20]]
+    assert (len(found), found.n_unclustered) == (3, 0)
+
+
+def test_rounding_leaves_the_threshold_within_reach() -> None:
+    # Twins at a cosine of 0.9998, unlike all others: to three digits that would be 1, which none reaches.
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((50, 1, 64)) + 0.0141 * random.standard_normal((50, 2, 64))
+    found = suggest_threshold(rows.reshape(-1, 64), method="connected")
+    assert found <= 0.999
+    assert len(cluster(rows.reshape(-1, 64), method="connected", min_size=2)) == 50
 
 
 def test_copies_alone_are_told_apart_by_nothing() -> None:
