@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import math
 import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
@@ -25,7 +27,7 @@ from gemel.errors import InvalidInput, Overloaded, ServerError
 INPUTS_AT_ONCE = 2_048
 CHARACTERS_AT_ONCE = 500_000
 TOO_LARGE = 413
-LONGEST_PAUSE_SECONDS = 10.0
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
 CLOSED_MEANWHILE = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 
 Given = TypeVar("Given")
@@ -65,6 +67,7 @@ class Client:
     ) -> None:
         self._parts = _split(url)
         self.url = url.rstrip("/")
+        key = _checked_key(key)
         self._headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {key}"} if key else {}
         )
@@ -116,7 +119,7 @@ class Client:
         """Whether the server can be reached and takes new requests."""
         try:
             self._ask("GET", "/ready")
-        except ServerError:
+        except (ServerError, Overloaded):
             return False
         return True
 
@@ -177,7 +180,7 @@ class Client:
 
         They go in parts, and the parts before one that is refused stay stored.
         """
-        path = f"/v1/collections/{quote(collection, safe='')}/add"
+        path = f"/v1/collections/{quote(collection, safe='')}"
         texts = checked_texts(texts)
         columns = {
             "texts": texts,
@@ -187,10 +190,10 @@ class Client:
 
         def added(part: slice) -> int:
             request = {name: None if values is None else values[part] for name, values in columns.items()}
-            return int(self._ask("POST", path, request)["n_records"])
+            return int(self._ask("POST", f"{path}/add", request)["n_records"])
 
         n_records = list(_in_parts(texts, added))
-        return n_records[-1] if n_records else 0
+        return n_records[-1] if n_records else int(self._ask("GET", path)["n_records"])
 
     def remove(self, collection: str, ids: Sequence[int | str]) -> int:
         """Remove the records with these ids; how many of them were there."""
@@ -222,16 +225,29 @@ class Client:
         while True:
             status, headers, content = self._exchange(method, path, body)
             if status < 300:
-                return json.loads(content) if content else None
+                return self._read(path, status, content)
             message = _message(content)
             if status not in (429, 503):
                 raise ServerError(f"{self.url}{path} answered {status}: {message}", status)
-            pause = min(float(headers.get("retry-after", 1)), LONGEST_PAUSE_SECONDS)
+            pause = _pause_seconds(headers.get("retry-after", ""))
             if time.monotonic() + pause > until or path == "/ready":
                 if status == 429:
                     raise Overloaded(f"{self.url}{path} has too much to do: {message}")
                 raise ServerError(f"{self.url}{path} answered {status}: {message}", status)
             time.sleep(pause)
+
+    def _read(self, path: str, status: int, content: bytes) -> Any:
+        """What an answer says; where it is none of gemel serve's, that is told."""
+        if not content and path == "/ready":
+            return None
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            said = f"what is no JSON object (it begins {content[:40].decode('utf-8', 'replace')!r})"
+            raise ServerError(f"{self.url}{path} answered {status} with {said}; is it gemel serve?", status)
+        return found
 
     def _exchange(self, method: str, path: str, body: bytes | None) -> tuple[int, dict[str, str], bytes]:
         """One request and its answer, on a kept connection if there is one that the server still has open."""
@@ -276,6 +292,17 @@ def _split(url: str) -> SplitResult:
     if not is_address:
         raise InvalidInput(f"url={url!r} was given, and one such as http://127.0.0.1:8080 was expected")
     return parts
+
+
+def _checked_key(key: str | None) -> str | None:
+    """The key without the white space around it, as the end of a file's line; it is never shown."""
+    key = None if key is None else key.strip()
+    unfit = next((place for place, letter in enumerate(key or "") if not "!" <= letter <= "\xff"), None)
+    if unfit is not None:
+        raise InvalidInput(
+            f"character {unfit} of the key is one that no header can hold; give the key as the server has it"
+        )
+    return key
 
 
 def _one_a_text(name: str, values: Sequence[Any] | None, n_texts: int) -> list[Any] | None:
@@ -345,6 +372,18 @@ def _plain(value: object) -> object:
     raise InvalidInput(
         f"a {type(value).__name__} was given, which JSON cannot hold; give texts, numbers, lists and dicts"
     )
+
+
+def _pause_seconds(retry_after: str) -> float:
+    """How long a server asks to wait, by a number of seconds or a date; a second where it does not say."""
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            seconds = math.nan
+    return 1.0 if math.isnan(seconds) else min(max(SHORTEST_PAUSE_SECONDS, seconds), LONGEST_PAUSE_SECONDS)
 
 
 def _message(content: bytes) -> str:

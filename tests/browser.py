@@ -31,7 +31,7 @@ ON_THE_PIPE = (
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
 WAIT_SECONDS = 30.0
-KEYS = {"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36}
+KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36}
 
 
 def find_chromium() -> str | None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import http.server
+import json
 import socket
+import threading
+import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +154,96 @@ def test_a_server_that_is_not_there_is_told() -> None:
         assert not client.is_ready()
     with pytest.raises(InvalidInput, match="was expected"):
         Client("127.0.0.1:8080")
+
+
+@contextmanager
+def something_else(*answers: tuple[int, bytes, str | None]) -> Iterator[str]:
+    """A web server that is not ours, such as a proxy: status, body and Retry-After of each answer in turn."""
+    remaining = list(answers)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            status, body, retry_after = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+            self.send_response(status)
+            if retry_after is not None:
+                self.send_header("Retry-After", retry_after)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.daemon_threads = True
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{running.server_port}"
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"", b"[1]", b"\xff", b"[" * 100_000])
+def test_an_answer_that_is_not_the_server_s_is_told_as_such(body: bytes) -> None:
+    with something_else((200, body, None)) as url, Client(url) as client:
+        with pytest.raises(ServerError, match=r"/info answered 200 with what is no JSON object") as raised:
+            client.info()
+        assert raised.value.status == 200
+        assert client.is_ready() == (body == b"")  # which is how ours says so
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        (formatdate(0, usegmt=True), 0.1),
+        ("-5", 0.1),
+        ("0.3", 0.3),
+        ("soon", 1.0),
+        ("nan", 1.0),
+        (None, 1.0),
+    ],
+)
+def test_whatever_a_server_says_of_coming_again_it_is_asked_again(told: str | None, seconds: float) -> None:
+    good = json.dumps({"dim": 3}).encode()
+    with something_else((503, b"<html>", told), (200, good, None)) as url, Client(url) as client:
+        began = time.monotonic()
+        assert client.info() == {"dim": 3}
+        assert seconds <= time.monotonic() - began < seconds + 0.8
+
+
+def test_a_date_too_far_off_is_not_waited_for() -> None:
+    later = formatdate(time.time() + 1_000, usegmt=True)
+    with something_else((503, b"<html>", later)) as url, Client(url, timeout_seconds=5) as client:
+        with pytest.raises(ServerError, match="/info answered 503: <html>"):
+            client.info()
+        assert not client.is_ready()
+
+
+def test_a_server_that_has_too_much_to_do_is_not_ready() -> None:
+    with something_else((429, b"", None)) as url, Client(url) as client:
+        assert not client.is_ready()
+
+
+def test_a_key_is_taken_without_the_end_of_its_line_and_never_shown(guarded: RunningServer) -> None:
+    assert Client(guarded.url, key=f" {KEY}\n").encode(["a"]).shape[0] == 1
+    for wrong in (f"{KEY}\r\n{KEY}", f"{KEY} {KEY}", f"{KEY}한"):
+        with pytest.raises(InvalidInput, match=f"character {len(KEY)} of the key") as raised:
+            Client(guarded.url, key=wrong)
+        assert KEY not in str(raised.value)
+
+
+def test_no_texts_are_added_and_the_records_counted_all_the_same(narrow: RunningServer) -> None:
+    client = Client(narrow.url)
+    client.create("counted")
+    assert client.add("counted", []) == 0
+    assert client.add("counted", ["the man", "the cat"]) == 2
+    assert client.add("counted", []) == 2
+    with pytest.raises(ServerError, match="answered 404: there is no collection 'absent'"):
+        client.add("absent", [])
 
 
 def test_a_kept_connection_that_was_closed_is_opened_again(tiny_bert: Path) -> None:

@@ -13,8 +13,7 @@ import orjson
 
 from gemel.contracts import Vectors
 
-INLINE_NUMBERS = 32_768  # written in about a millisecond; more goes to a thread, in slices
-ROWS_AT_ONCE = 32
+INLINE_NUMBERS = 32_768  # written in about a millisecond; more goes to a thread, row by row
 SECURITY_HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -28,7 +27,7 @@ SECURITY_HEADERS: Mapping[str, str] = {
 class Answer:
     """The body of an answer, and how it is labelled."""
 
-    body: bytes
+    body: bytes | bytearray = field(repr=False)  # which may be long, and holds texts
     status: int = 200
     media_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
@@ -49,13 +48,16 @@ async def rows(
 ) -> Answer:
     """An answer with an entry for each row, between a head and a tail."""
 
-    def written() -> bytes:
-        # Each call of `write` keeps the interpreter for itself; between slices others have their turn.
-        slices = []
-        for start in range(0, len(vectors), ROWS_AT_ONCE):
-            some = vectors[start : start + ROWS_AT_ONCE]
-            slices.append(b",".join(write(start + offset, row) for offset, row in enumerate(some)))
-        return b"".join((head, b",".join(slices), tail))
+    def written() -> bytearray:
+        # Each call of `write` keeps the interpreter for itself; between them others have their turn. All is
+        # written to one place: parts that are put together at the end would take the memory twice.
+        whole = bytearray(head)
+        for index, row in enumerate(vectors):
+            if index:
+                whole += b","
+            whole += write(index, row)
+        whole += tail
+        return whole
 
     n_numbers = sum(np.size(row) for row in vectors) if isinstance(vectors, list) else np.size(vectors)
     if n_numbers <= INLINE_NUMBERS:

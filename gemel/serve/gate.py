@@ -18,7 +18,10 @@ from gemel.serve.overload import Overload
 from gemel.serve.refusals import Refusal
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-ALLOWED_HEADERS = "authorization, content-type, x-request-id, x-timeout-seconds"
+# What a preflight asks for is allowed, if it is names of headers: clients add some of their own to ours.
+HEADER_NAMES = re.compile(r"[A-Za-z0-9_-]{1,64}( ?, ?[A-Za-z0-9_-]{1,64}){0,63}")
+OUR_HEADERS = "authorization, content-type, x-request-id, x-timeout-seconds"
+TOLD_HEADERS = "retry-after, www-authenticate, x-request-id, x-truncated-inputs"  # that a page may read
 
 
 class Gate:
@@ -48,7 +51,7 @@ class Gate:
         async def send_labelled(message: Message) -> None:
             if message["type"] == "http.response.start":
                 entry["status"] = message["status"]
-                self._label(message, entry["id"], origin)
+                self._label(message, entry["id"], headers)
             await send(message)
 
         try:
@@ -84,18 +87,21 @@ class Gate:
                 f"pages of {origin[:100]!r} may not use this server; start it with --cors-origin ORIGIN",
             )
 
-    def _label(self, message: Message, request_id: str, origin: str | None) -> None:
+    def _label(self, message: Message, request_id: str, asked: Headers) -> None:
         raw: list[tuple[bytes, bytes]] = list(message["headers"])
         present = {name for name, _ in raw}
         added: dict[str, str] = {"x-request-id": request_id, **SECURITY_HEADERS}
+        origin = asked.get("origin")
         if origin is not None and (origin in self._origins or "*" in self._origins):
+            wanted = asked.get("access-control-request-headers", "")
             added |= {
                 "access-control-allow-origin": origin,
                 "access-control-allow-methods": "GET, POST, DELETE",
-                "access-control-allow-headers": ALLOWED_HEADERS,
+                "access-control-allow-headers": wanted if HEADER_NAMES.fullmatch(wanted) else OUR_HEADERS,
+                "access-control-expose-headers": TOLD_HEADERS,
                 "access-control-max-age": "600",
                 "cross-origin-resource-policy": "cross-origin",
-                "vary": "Origin",
+                "vary": "Origin, Access-Control-Request-Headers",
             }
         if self._serving.is_draining:
             added["connection"] = "close"

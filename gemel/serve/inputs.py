@@ -18,9 +18,13 @@ from gemel.serve.calls import Call
 from gemel.serve.refusals import Refusal
 from gemel.serve.runners import PairRunner, SentenceRunner, TextRunner, TokenRunner
 from gemel.serve.schemas import Inputs, TokenIds
+from gemel.serve.sizes import check_n_inputs, check_n_tokens
 from gemel.text_encoder import FolderEncoder, TextEncoder
 from gemel.tokens import Ids, Pieces
 
+# Of the vectors of tokens in one answer, whose digits take three times their memory: as many as 32 texts of
+# 512 tokens have with 1,024 numbers each, which text-embeddings-inference takes at once, and some more.
+MOST_NUMBERS = 20_000_000
 INLINE_CHARACTERS = 8_192  # tokenised in well under a millisecond; more goes to a thread
 
 Result = TypeVar("Result")
@@ -34,15 +38,12 @@ async def apart(n_characters: int, work: Callable[[], Result]) -> Result:
 
 
 def check_count(call: Call, n_inputs: int, where: str) -> None:
-    """Refuse more inputs than a request may hold."""
-    limit = call.serving.limits.max_inputs
-    if n_inputs > limit:
-        raise Refusal(
-            "too_large",
-            f"{where} has {n_inputs:,} entries, over the limit max_inputs={limit:,}; send them in parts",
-            parameter=where,
-        )
-    call.n_inputs += n_inputs
+    """Refuse more inputs than a request may hold; what it holds is counted once, where it is first looked at.
+
+    A search's queries are checked by the route, and again on their way to the queue.
+    """
+    check_n_inputs(n_inputs, where, call.serving.limits)
+    call.n_inputs = call.n_inputs or n_inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +114,18 @@ async def embed_tokens(call: Call, inputs: Inputs, reading: Reading) -> list[Vec
     encoder = call.models.encoder_with(reading.prompt)
     assert isinstance(encoder, FolderEncoder)
     check_count(call, len(inputs.values), "inputs")
+    call.serving.metrics.embed_count.add(len(inputs.values))
     ids = await tokenise(call, encoder, inputs.values, reading)
+    n_numbers = call.n_tokens * encoder.spec.hidden_size
+    if n_numbers > MOST_NUMBERS:
+        raise Refusal(
+            "too_large",
+            f"the vectors of {call.n_tokens:,} tokens have {n_numbers:,} numbers, over the {MOST_NUMBERS:,} "
+            "of one answer; send fewer inputs at once",
+        )
     runner = call.models.runner(TokenRunner, encoder)
     vectors: list[Vectors] = await call.compute(runner, ids, [len(sequence) for sequence in ids])
+    call.serving.metrics.embed_success.add(len(inputs.values))
     return vectors
 
 
@@ -153,13 +163,7 @@ async def tokenise(
 def check_tokens(call: Call, n_tokens: int) -> None:
     """Refuse more tokens than a request may hold."""
     call.n_tokens += n_tokens
-    limit = call.serving.limits.max_request_tokens
-    if call.n_tokens > limit:
-        raise Refusal(
-            "too_large",
-            f"the inputs have {call.n_tokens:,} tokens, over the limit max_request_tokens={limit:,}; send "
-            "them in several requests",
-        )
+    check_n_tokens(call.n_tokens, call.serving.limits)
 
 
 def _too_long(name: str, max_tokens: int) -> Refusal:

@@ -76,7 +76,8 @@ def _operation(route: Route, needs_key: bool) -> dict[str, Any]:
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ]
     if route.request is not None:
-        content = {"application/json": {"schema": route.request.schema()}}
+        request = route.request.tolerant() if route.dialect == "tei" else route.request
+        content = {"application/json": {"schema": request.schema()}}
         operation["requestBody"] = {"required": True, "content": content}
     if needs_key and route.scope != "open":
         operation["security"] = [{"key": []}]

@@ -35,7 +35,10 @@ from gemel.text_encoder import TextEncoder
 
 Scores = npt.NDArray[np.float32]
 
-DOCUMENT = AnyOf((Text(), Record("Document", Field("text", Text()))), "a text, or an object with a text")
+DOCUMENT = AnyOf(
+    (Text(), Record("Document", Field("text", Text()), ignores_others=True)),
+    "a text, or an object with a text",
+)
 RERANK_REQUEST = Record(
     "RerankRequest",
     Field("query", Text()),
@@ -78,6 +81,7 @@ TEI_RERANK_REQUEST = Record(
     Field("texts", ListOf(Text(), least=1)),
     Field("raw_scores", Flag(), False),
     Field("return_text", Flag(), False),
+    Field("top_n", Whole(1), None, "How many of the best to tell of."),
     TRUNCATE,
     PAIR_DIRECTION,
 )
@@ -127,7 +131,7 @@ async def tei_rerank(call: Call, request: dict[str, Any]) -> Answer:
     reranker, texts = call.models.the_reranker(), request["texts"]
     pairs = [(request["query"], text) for text in texts]
     scores = await _relevance(call, reranker, pairs, reading_of(call, request), request["raw_scores"])
-    order = np.argsort(-scores, kind="stable").tolist()
+    order = np.argsort(-scores, kind="stable")[: request["top_n"]].tolist()
     return plain(
         [
             {"index": row, "score": float(scores[row])}

@@ -2,128 +2,38 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+from gemel.serve.kinds import Choice, Flag, Free, Kind, Nullable, Number, Text, Whole, is_whole, shown
 from gemel.serve.refusals import Refusal
+from gemel.serve.settings import Limits
+from gemel.serve.sizes import check_n_inputs, check_n_tokens
+
+__all__ = [
+    "AnyOf",
+    "Choice",
+    "Field",
+    "Flag",
+    "Free",
+    "Inputs",
+    "InputsKind",
+    "Kind",
+    "ListOf",
+    "Nullable",
+    "Number",
+    "Record",
+    "Reply",
+    "Text",
+    "TokenIds",
+    "Whole",
+]
+
+Read = TypeVar("Read")
 
 REQUIRED: Any = object()
 LARGEST_ID = (1 << 31) - 1  # of a token, in any model
-JSON_NAMES = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
-
-
-class Kind(ABC):
-    """A kind of JSON value."""
-
-    what: str  # in a sentence: "... was expected"
-
-    @abstractmethod
-    def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
-
-    @abstractmethod
-    def read(self, value: Any, where: str) -> Any:
-        """The value, or a refusal that says where and what was expected."""
-
-    def refuse(self, value: Any, where: str) -> Refusal:
-        """What to say of a value of another kind."""
-        return Refusal("invalid", f"{where} is {shown(value)}, and {self.what} was expected", parameter=where)
-
-
-def shown(value: Any) -> str:
-    """What a value is, without what is in it."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"the number {value}"
-    return JSON_NAMES.get(type(value), type(value).__name__)
-
-
-@dataclass(frozen=True)
-class Text(Kind):
-    """A text."""
-
-    what: str = "a text"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string"}
-
-    def read(self, value: Any, where: str) -> str:
-        if not isinstance(value, str):
-            raise self.refuse(value, where)
-        return value
-
-
-@dataclass(frozen=True)
-class Flag(Kind):
-    """True or false."""
-
-    what: str = "true or false"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "boolean"}
-
-    def read(self, value: Any, where: str) -> bool:
-        if not isinstance(value, bool):
-            raise self.refuse(value, where)
-        return value
-
-
-@dataclass(frozen=True)
-class Whole(Kind):
-    """A whole number within bounds."""
-
-    least: int = 0
-    most: int | None = None
-
-    @property
-    def what(self) -> str:  # type: ignore[override]
-        """The bounds in words."""
-        return f"a whole number from {self.least}" + ("" if self.most is None else f" to {self.most}")
-
-    def schema(self) -> dict[str, Any]:
-        bounds = {"minimum": self.least} | ({} if self.most is None else {"maximum": self.most})
-        return {"type": "integer", **bounds}
-
-    def read(self, value: Any, where: str) -> int:
-        if not _is_whole(value) or value < self.least or (self.most is not None and value > self.most):
-            raise self.refuse(value, where)
-        return int(value)
-
-
-@dataclass(frozen=True)
-class Number(Kind):
-    """A number."""
-
-    what: str = "a number"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "number"}
-
-    def read(self, value: Any, where: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.refuse(value, where)
-        return float(value)
-
-
-@dataclass(frozen=True)
-class Choice(Kind):
-    """One of a few words."""
-
-    words: tuple[str, ...]
-
-    @property
-    def what(self) -> str:  # type: ignore[override]
-        """The words."""
-        return "one of " + ", ".join(repr(word) for word in self.words)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "enum": list(self.words)}
-
-    def read(self, value: Any, where: str) -> str:
-        if value not in self.words or not isinstance(value, str):
-            raise self.refuse(value, where)
-        return value
 
 
 @dataclass(frozen=True)
@@ -141,6 +51,9 @@ class ListOf(Kind):
         )
         return {"type": "array", "items": self.kind.schema(), **bounds}
 
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, list)
+
     def read(self, value: Any, where: str) -> list[Any]:
         if not isinstance(value, list):
             raise self.refuse(value, where)
@@ -150,7 +63,17 @@ class ListOf(Kind):
                 f"{where} has {len(value)} entries, and {self._bounds()} were expected",
                 parameter=where,
             )
-        return [self.kind.read(entry, f"{where}[{position}]") for position, entry in enumerate(value)]
+        return _each(self.kind.read, value, where)
+
+    def check_size(self, value: Any, where: str, limits: Limits) -> None:
+        if not isinstance(value, list):
+            return
+        if isinstance(self.kind, Whole):
+            check_n_tokens(len(value), limits)
+            return
+        check_n_inputs(len(value), where, limits)
+        if isinstance(self.kind, ListOf) and isinstance(self.kind.kind, Whole):
+            check_n_tokens(_n_inside(value), limits)
 
     def _bounds(self) -> str:
         if self.most is None:
@@ -168,9 +91,13 @@ class AnyOf(Kind):
     def schema(self) -> dict[str, Any]:
         return {"anyOf": [kind.schema() for kind in self.kinds]}
 
+    def check_size(self, value: Any, where: str, limits: Limits) -> None:
+        for kind in self._meant(value):
+            kind.check_size(value, where, limits)
+
     def read(self, value: Any, where: str) -> Any:
         reasons: dict[str, Refusal] = {}
-        for kind in self.kinds:
+        for kind in self._meant(value):
             try:
                 return kind.read(value, where)
             except Refusal as refusal:
@@ -179,6 +106,14 @@ class AnyOf(Kind):
         if len(reasons) == 1:  # one of the kinds was meant, and what is wrong is inside the value
             raise reasons.popitem()[1]
         raise self.refuse(value, where)
+
+    def _meant(self, value: Any) -> list[Kind]:
+        """The kinds that a value looks like; of several kinds of lists, those that its first entry fits."""
+        kinds = [kind for kind in self.kinds if kind.takes(value)]
+        if len(kinds) > 1 and isinstance(value, list) and value:
+            first = value[0]
+            return [kind for kind in kinds if isinstance(kind, ListOf) and kind.kind.takes(first)] or kinds
+        return kinds
 
 
 @dataclass(frozen=True)
@@ -192,26 +127,39 @@ class Field:
 
 
 class Record(Kind):
-    """An object with known fields; null stands for a field's default, and unknown ones are refused."""
+    """An object with known fields; null stands for a field's default, unknown ones are refused or ignored."""
 
     what = "an object"
 
-    def __init__(self, name: str, *members: Field) -> None:
+    def __init__(self, name: str, *members: Field, ignores_others: bool = False) -> None:
         self.name = name
         self.members = members
+        self._ignores_others = ignores_others
         self._known = {member.name: member for member in members}
 
     def schema(self) -> dict[str, Any]:
         properties = {member.name: self._described(member) for member in self.members}
         required = [member.name for member in self.members if member.default is REQUIRED]
-        described = {"type": "object", "title": self.name, "properties": properties}
-        return described | ({"required": required} if required else {}) | {"additionalProperties": False}
+        described: dict[str, Any] = {"type": "object", "title": self.name, "properties": properties}
+        described |= {} if self._ignores_others else {"additionalProperties": False}
+        return described | ({"required": required} if required else {})
+
+    def tolerant(self) -> Record:
+        """The same, where unknown fields are ignored, in the objects within as well."""
+        members = (
+            replace(member, kind=member.kind.tolerant()) if isinstance(member.kind, Record) else member
+            for member in self.members
+        )
+        return Record(self.name, *members, ignores_others=True)
+
+    def takes(self, value: Any) -> bool:
+        return isinstance(value, Mapping)
 
     def read(self, value: Any, where: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise self.refuse(value, where or "the body")
         prefix = f"{where}." if where else ""
-        for name in value:
+        for name in () if self._ignores_others else value:
             if name not in self._known:
                 known = ", ".join(self._known)
                 raise Refusal(
@@ -220,6 +168,11 @@ class Record(Kind):
                     parameter=name[:80],
                 )
         return {member.name: self._member(member, value, prefix) for member in self.members}
+
+    def check_size(self, value: Any, where: str, limits: Limits) -> None:
+        if isinstance(value, Mapping):
+            for member in self.members:
+                member.kind.check_size(value.get(member.name), f"{where}.{member.name}".strip("."), limits)
 
     @staticmethod
     def _member(member: Field, value: Mapping[str, Any], prefix: str) -> Any:
@@ -251,35 +204,6 @@ class Reply(Record):
         described = super().schema()
         described["properties"] = {member.name: member.kind.schema() for member in self.members}
         return described
-
-
-@dataclass(frozen=True)
-class Free(Kind):
-    """Any object."""
-
-    what: str = "an object"
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "object"}
-
-    def read(self, value: Any, where: str) -> Any:
-        if not isinstance(value, dict):
-            raise self.refuse(value, where)
-        return value
-
-
-@dataclass(frozen=True)
-class Nullable(Kind):
-    """A value that may be null; answers only."""
-
-    kind: Kind
-    what: str = "a value or null"
-
-    def schema(self) -> dict[str, Any]:
-        return {"anyOf": [self.kind.schema(), {"type": "null"}]}
-
-    def read(self, value: Any, where: str) -> Any:
-        return None if value is None else self.kind.read(value, where)
 
 
 TokenIds = list[int]
@@ -318,8 +242,34 @@ class InputsKind(Kind):
                     raise Text().refuse(text, f"{where}[{position}]")
             return Inputs(value, False)
         if isinstance(first, list):
-            return Inputs([_ids(ids, f"{where}[{position}]") for position, ids in enumerate(value)], False)
+            return Inputs(_each(_ids, value, where), False)
         return Inputs([_ids(value, where)], True)
+
+    def check_size(self, value: Any, where: str, limits: Limits) -> None:
+        if not isinstance(value, list) or not value:
+            return
+        if isinstance(value[0], str | list):
+            check_n_inputs(len(value), where, limits)
+            check_n_tokens(_n_inside(value), limits)
+        else:
+            check_n_tokens(len(value), limits)
+
+
+def _each(read: Callable[[Any, str], Read], values: Sequence[Any], where: str) -> list[Read]:
+    """What is read of each entry; where an entry stands is only written down when it is refused."""
+    done: list[Read] = []
+    try:
+        for value in values:
+            done.append(read(value, where))
+    except Refusal:
+        read(values[len(done)], f"{where}[{len(done)}]")
+        raise
+    return done
+
+
+def _n_inside(lists: Sequence[Any]) -> int:
+    """How many entries there are in the lists of a list."""
+    return sum(len(each) for each in lists if isinstance(each, list))
 
 
 def _ids(value: Any, where: str) -> TokenIds:
@@ -328,15 +278,10 @@ def _ids(value: Any, where: str) -> TokenIds:
     if not value:
         raise Refusal("empty", f"{where} has no token ids; give at least one", parameter=where)
     for position, number in enumerate(value):
-        if not _is_whole(number) or not 0 <= number <= LARGEST_ID:
+        if not is_whole(number) or not 0 <= number <= LARGEST_ID:
             raise Refusal(
                 "invalid",
                 f"{where}[{position}] is {shown(number)}, and a token id was expected",
                 parameter=where,
             )
     return [int(number) for number in value]
-
-
-def _is_whole(value: Any) -> bool:
-    """Whether a number is whole; in JSON 3.0 is."""
-    return type(value) is int or (type(value) is float and value.is_integer())

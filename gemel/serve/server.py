@@ -88,7 +88,7 @@ class GracefulServer(uvicorn.Server):
         await self._stop_listening()
         await self._drain()
         await super().shutdown(sockets)
-        log("stopped", abandoned=serving.n_requests)
+        log("stopped", abandoned=serving.n_requests + self._n_being_sent())
 
     async def _drain(self) -> None:
         """Wait until nobody asks any more: one who has just connected may still be about to."""
@@ -98,11 +98,16 @@ class GracefulServer(uvicorn.Server):
         while state.connections and not self.force_exit:
             now = time.monotonic()
             seen = serving.n_requests, len(state.connections), state.total_requests
-            if serving.n_requests or seen != before:
+            if serving.n_requests or seen != before or self._n_being_sent():
                 before, last_moved = seen, now
             if now - last_moved > IDLE_GRACE_SECONDS or now - began > serving.settings.drain_seconds:
                 break
             await asyncio.sleep(0.01)
+
+    def _n_being_sent(self) -> int:
+        """How many connections have an answer on its way that the client has not taken yet."""
+        connections = cast("set[PatientProtocol]", self.server_state.connections)  # of no other protocol
+        return sum(connection.transport.get_write_buffer_size() > 0 for connection in connections)
 
     async def _stop_listening(self) -> None:
         """Accept what has connected already, then close: a connection that waits would be reset."""

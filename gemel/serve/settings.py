@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 
 from gemel.errors import InvalidInput
 
+SENDING_SECONDS = 15.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -62,7 +63,11 @@ class ServeSettings:
     cors_origins: tuple[str, ...] = ()
     allows_anyone: bool = False  # other machines too, without a key
     auto_truncate: bool = True  # cut inputs that are too long, where a request does not say
-    drain_seconds: float = 30.0
+
+    @property
+    def drain_seconds(self) -> float:
+        """How long stopping may take: as a request may, and then its answer on its way to a slow client."""
+        return self.limits.timeout_seconds + SENDING_SECONDS
 
     @property
     def is_local(self) -> bool:

@@ -16,7 +16,7 @@ from gemel.serve.inputs import check_count
 from gemel.serve.refusals import Refusal
 from gemel.serve.routing import Route
 from gemel.serve.schemas import Choice, Field, Flag, ListOf, Nullable, Number, Record, Reply, Text, Whole
-from gemel.serve.work import QueuedReranker, answered, both_sides
+from gemel.serve.work import GoOn, QueuedReranker, answered_slowly, both_sides
 from gemel.similarity import MEASURES, normalise
 from gemel.tasks.cluster import METHODS, cluster
 from gemel.tasks.cluster_map import places_on_axes
@@ -116,13 +116,13 @@ async def mine_pairs(call: Call, request: dict[str, Any]) -> Answer:
     """The similar pairs of texts or of a collection."""
     corpus_of = _source(call, request)
 
-    def mined() -> dict[str, Any]:
-        corpus = corpus_of()
+    def mined(go_on: GoOn) -> dict[str, Any]:
+        corpus = corpus_of(go_on)
         asked = {name: request[name] for name in ("n_pairs", "at_least", "k", "measure", "skip_identical")}
         rows = PairRows(corpus, corpus)
         columns = list(rows.columns)[: None if request["return_texts"] else 3]
         data: list[dict[str, Any]] = []
-        for block in mine(corpus, **asked):
+        for block in mine(corpus, **asked, on_progress=go_on):
             if len(data) + len(block) > MOST_PAIRS:
                 raise Refusal(
                     "too_large",
@@ -131,7 +131,7 @@ async def mine_pairs(call: Call, request: dict[str, Any]) -> Answer:
             data += (dict(zip(columns, values, strict=False)) for values in rows.of(block))
         return {"object": "mine", "n_rows": len(corpus), "data": data}
 
-    return await answered(call, mined, is_slow=True)
+    return await answered_slowly(call, mined)
 
 
 async def find_duplicates(call: Call, request: dict[str, Any]) -> Answer:
@@ -139,10 +139,11 @@ async def find_duplicates(call: Call, request: dict[str, Any]) -> Answer:
     corpus_of = _source(call, request)
     reader = QueuedReranker(call, asyncio.get_running_loop()) if request["rerank"] else None
 
-    def deduped() -> dict[str, Any]:
-        corpus = corpus_of()
+    def deduped(go_on: GoOn) -> dict[str, Any]:
+        corpus = corpus_of(go_on)
         asked = {name: request[name] for name in ("threshold", "keep", "grouping", "normalise")}
-        found = dedupe(corpus, **asked, reranker=reader, rerank_at_least=request["rerank_at_least"])
+        confirmed = {"reranker": reader, "rerank_at_least": request["rerank_at_least"]}
+        found = dedupe(corpus, **asked, **confirmed, on_progress=go_on)
         groups: dict[int, list[dict[str, Any]]] = {}
         for row in found.dropped.tolist():
             groups.setdefault(int(found.keepers[row]), []).append(
@@ -162,7 +163,7 @@ async def find_duplicates(call: Call, request: dict[str, Any]) -> Answer:
         told = {"object": "dedupe", "n_rows": len(corpus), **counts, "threshold": request["threshold"]}
         return {**told, "data": data}
 
-    return await answered(call, deduped, is_slow=True)
+    return await answered_slowly(call, deduped)
 
 
 async def find_clusters(call: Call, request: dict[str, Any]) -> Answer:
@@ -170,9 +171,11 @@ async def find_clusters(call: Call, request: dict[str, Any]) -> Answer:
     corpus_of = _source(call, request)
     options = ("method", "threshold", "n_clusters", "min_size", "linkage", "seed")
 
-    def clustered() -> dict[str, Any]:
-        corpus = corpus_of()
-        found = cluster(corpus.vectors, **{name: request[name] for name in options})
+    def clustered(go_on: GoOn) -> dict[str, Any]:
+        corpus = corpus_of(go_on)
+        asked = {name: request[name] for name in options}
+        found = cluster(corpus.vectors, **asked, on_progress=go_on)
+        go_on()
         told: dict[str, Any] = {
             "object": "cluster",
             "method": found.method,
@@ -183,11 +186,12 @@ async def find_clusters(call: Call, request: dict[str, Any]) -> Answer:
             "data": _described(found, corpus),
         }
         if request["map"]:
+            go_on()
             places = places_on_axes(normalise(corpus.vectors), found.labels, found)
             told["places"] = np.ascontiguousarray(places, np.float32)
         return told | ({"texts": corpus.texts} if request["return_texts"] else {})
 
-    return await answered(call, clustered, is_slow=True)
+    return await answered_slowly(call, clustered)
 
 
 def _described(found: Clustering, corpus: Corpus) -> list[dict[str, Any]]:
@@ -203,7 +207,7 @@ def _described(found: Clustering, corpus: Corpus) -> list[dict[str, Any]]:
     ]
 
 
-def _source(call: Call, request: dict[str, Any]) -> Callable[[], Corpus]:
+def _source(call: Call, request: dict[str, Any]) -> Callable[[GoOn], Corpus]:
     """How to have the texts that a request is about, with their vectors."""
     name, texts = request["collection"], request["texts"]
     if (name is None) == (texts is None):
@@ -211,10 +215,11 @@ def _source(call: Call, request: dict[str, Any]) -> Callable[[], Corpus]:
     if texts is not None:
         check_count(call, len(texts), "texts")
         documents, _ = both_sides(call)
-        return lambda: make_corpus(texts, documents, name="texts")
+        return lambda go_on: make_corpus(texts, documents, name="texts", on_progress=go_on)
     library = the_library(call)
 
-    def stored() -> Corpus:
+    def stored(go_on: GoOn) -> Corpus:
+        go_on()
         collection = library.collection(name)
         n_records = len(collection)
         if n_records > MOST_ROWS:
@@ -224,6 +229,7 @@ def _source(call: Call, request: dict[str, Any]) -> Callable[[], Corpus]:
                 "over HTTP; export it, and use the command",
             )
         records, vectors = collection.records_with_vectors()
+        go_on()
         texts, ids = [record.text for record in records], [record.id for record in records]
         return Corpus(texts, ids, vectors, name, collection.settings.fingerprint)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
@@ -16,16 +17,20 @@ import numpy.typing as npt
 from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Vectors
 from gemel.errors import GemelError
 from gemel.serve.answers import Answer, json_bytes
-from gemel.serve.calls import Call
+from gemel.serve.calls import SLOW_WORKERS, UNWATCHED_SECONDS, Call
 from gemel.serve.inputs import Reading, default_reading, embed, score
-from gemel.serve.refusals import Refusal, refusal_of
+from gemel.serve.refusals import ClientGone, Refusal, refusal_of
 from gemel.serve.schemas import Inputs
 from gemel.text_encoder import TextEncoder
 
 Result = TypeVar("Result")
 Loop = asyncio.AbstractEventLoop
+GoOn = Callable[..., None]  # takes what progress is told with; ends work that is given up
 
 GRACE_SECONDS = 1.0  # after the request's time, in which the queue itself says that it is over
+# Slow work that runs or waits: whoever would wait longer than a request may take is told so at once.
+MOST_SLOW_JOBS = SLOW_WORKERS + 6
+SLOW_RETRY_SECONDS = 5
 
 
 class QueuedEncoder:
@@ -82,28 +87,76 @@ def on_thread(workers: concurrent.futures.Executor, work: Callable[[], Result]) 
     return asyncio.get_running_loop().run_in_executor(workers, copy_context().run, work)
 
 
-async def answered(call: Call, work: Callable[[], Any], *, is_slow: bool = False) -> Answer:
+class GivenUp(Exception):
+    """Nobody waits for this work any more: its client has gone, or its time is over."""
+
+
+async def answered(call: Call, work: Callable[[], Any]) -> Answer:
     """What a function gives, as JSON; it runs on a thread, and its time is the request's."""
+    return await _answer(call, on_thread(call.serving.workers, lambda: json_bytes(work())))
 
-    def made() -> bytes:
-        return json_bytes(work())
 
-    serving = call.serving
-    workers = serving.slow_workers if is_slow else serving.workers
-    running = on_thread(workers, made)
+async def answered_slowly(call: Call, work: Callable[[GoOn], Any]) -> Answer:
+    """The same for work that may take long: wherever it asks whether to go on, it ends if it is given up."""
+    jobs = call.serving.metrics.slow_jobs
+    if len(jobs) >= MOST_SLOW_JOBS:
+        raise Refusal(
+            "overloaded",
+            f"{len(jobs)} minings, deduplications and clusterings run or wait already; try again later",
+            headers={"Retry-After": str(SLOW_RETRY_SECONDS)},
+        )
+    is_given_up = threading.Event()
+
+    def go_on(*progress: int) -> None:
+        if is_given_up.is_set():
+            raise GivenUp
+
+    running = call.serving.slow_workers.submit(copy_context().run, lambda: json_bytes(work(go_on)))
+    jobs.add(running)
+    running.add_done_callback(jobs.discard)
     try:
-        remaining = max(0.0, call.deadline - time.monotonic())
-        return Answer(await asyncio.wait_for(running, remaining))
-    except GemelError as error:  # Busy is a TimeoutError too, hence first
+        return await _answer(call, asyncio.wrap_future(running))
+    finally:
+        is_given_up.set()
+
+
+async def _answer(call: Call, running: asyncio.Future[bytes]) -> Answer:
+    """What work on a thread gives; work that nobody waits for any more gets no thread, if it has none yet."""
+    serving = call.serving
+    try:
+        return Answer(await _result(call, running))
+    except GemelError as error:
         refusal = refusal_of(error, serving.retry_after_seconds)
         if serving.library is not None:
             refusal.message = serving.library.without_root(refusal.message)
         raise refusal from error
-    except asyncio.TimeoutError:
-        limit = serving.limits.timeout_seconds
-        raise Refusal(
-            "late", f"the answer was not ready within the {limit:g} seconds of timeout_seconds"
-        ) from None
+    finally:
+        running.cancel()
+
+
+async def _result(call: Call, running: asyncio.Future[bytes]) -> bytes:
+    """What comes first: the result, the end of the request's time, or the client's leaving."""
+    await asyncio.wait({running}, timeout=min(call.deadline - time.monotonic(), UNWATCHED_SECONDS))
+    if running.done():
+        return running.result()
+    gone = asyncio.ensure_future(_disconnected(call))
+    try:
+        remaining = max(0.0, call.deadline - time.monotonic())
+        either: set[asyncio.Future[Any]] = {running, gone}
+        await asyncio.wait(either, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+    if running.done():
+        return running.result()
+    if gone.done():
+        raise ClientGone
+    limit = call.serving.limits.timeout_seconds
+    raise Refusal("late", f"the answer was not ready within the {limit:g} seconds of timeout_seconds")
+
+
+async def _disconnected(call: Call) -> None:
+    while (await call.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _waited_for(call: Call, made: Coroutine[Any, Any, Result], loop: Loop) -> Result:

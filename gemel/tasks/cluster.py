@@ -164,7 +164,7 @@ def _agglomerative(rows: Vectors, task: _Task) -> _Found:
 
 def _kmeans(rows: Vectors, task: _Task) -> _Found:
     assert task.n_clusters is not None
-    return _Found(kmeans(rows, task.n_clusters, seed=task.seed).groups)
+    return _Found(kmeans(rows, task.n_clusters, seed=task.seed, on_progress=task.on_progress).groups)
 
 
 def _minibatch(rows: Vectors, task: _Task) -> _Found:

@@ -6,7 +6,9 @@ several beginnings is kept. By cosine, rows and centres have unit length.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -15,12 +17,14 @@ import numpy.typing as npt
 from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import normalise
+from gemel.similarity.packed import OnProgress
 
 MEASURES = ("cosine", "euclidean")
 _BLOCK_ROWS = 4_096
 _ROUNDED_SHARE = 1e-7  # of all squares of all numbers
 
 _Doubles = npt.NDArray[np.float64]
+_Tell = Callable[[float], None]  # takes the share that is done
 
 
 class RowBlocks(Protocol):
@@ -49,6 +53,7 @@ def kmeans(
     n_starts: int = 5,
     n_steps: int = 100,
     seed: int = 0,
+    on_progress: OnProgress | None = None,
 ) -> Partition:
     """The best of several partitions of the rows into groups; the same seed gives the same one."""
     if measure not in MEASURES:
@@ -61,8 +66,17 @@ def kmeans(
             f"{n_groups} groups were asked of {len(rows):,} rows; expected 1 to as many groups as rows"
         )
     generator = np.random.default_rng(seed)
-    begun = [_first_centres(rows, n_groups, generator) for _ in range(n_starts)]
-    found = [_settle(rows, centres, measure, n_steps) for centres in begun]
+
+    def tell(part: int, share: float) -> None:  # each start is two parts: to draw centres, and to move them
+        if on_progress is not None:
+            on_progress(int((part + share) / (2 * n_starts) * len(rows)), len(rows))
+
+    begun = [_first_centres(rows, n_groups, generator, partial(tell, start)) for start in range(n_starts)]
+    found = [
+        _settle(rows, centres, measure, n_steps, partial(tell, n_starts + start))
+        for start, centres in enumerate(begun)
+    ]
+    tell(2 * n_starts, 0.0)
     # Of beginnings that end alike the first: what float32 rounds away must not choose between them.
     nearly_least = min(each.inertia for each in found) + _ROUNDED_SHARE * float(np.vdot(rows, rows))
     best = next(each for each in found if each.inertia <= nearly_least)
@@ -80,7 +94,7 @@ def _prepared(vectors: npt.ArrayLike, measure: str) -> tuple[Vectors, Vectors]:
     return rows - origin, origin
 
 
-def _first_centres(rows: Vectors, n_groups: int, generator: np.random.Generator) -> Vectors:
+def _first_centres(rows: Vectors, n_groups: int, generator: np.random.Generator, tell: _Tell) -> Vectors:
     """Greedy k-means++: a few rows are drawn by their squared distance to the centres so far, the best stays.
 
     The best is the one that leaves the least distance to all rows.
@@ -89,6 +103,7 @@ def _first_centres(rows: Vectors, n_groups: int, generator: np.random.Generator)
     chosen = [int(generator.integers(len(rows)))]
     nearest = _squares(rows, rows[chosen])[:, 0]
     while len(chosen) < n_groups:
+        tell(len(chosen) / n_groups)
         drawn = _drawn(nearest, n_drawn, generator)
         left = np.minimum(nearest[:, None], _squares(rows, rows[drawn]))
         best = int(left.sum(axis=0).argmin())
@@ -107,11 +122,12 @@ def _drawn(weights: _Doubles, n: int, generator: np.random.Generator) -> npt.NDA
     return drawn
 
 
-def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int) -> Partition:
+def _settle(rows: Vectors, centres: Vectors, measure: str, n_steps: int, tell: _Tell) -> Partition:
     """Lloyd's steps: rows go to the nearest centre, centres to the mean of their rows."""
     groups, distances = assigned(rows, centres)
     step = 1
     while step < n_steps:
+        tell(step / n_steps)
         centres = moved_centres(rows, groups, distances, centres, measure)
         moved, distances = assigned(rows, centres)
         step += 1

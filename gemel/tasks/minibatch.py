@@ -47,9 +47,14 @@ def minibatch_kmeans(
     generator = np.random.default_rng(seed)
     n_sampled = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_GROUP * n_groups)
     if len(rows) <= n_sampled:
-        return kmeans(vectors, n_groups, n_starts=_N_STARTS, seed=seed)
+        return kmeans(vectors, n_groups, n_starts=_N_STARTS, seed=seed, on_progress=on_progress)
+
+    def still_sampling(*_: int) -> None:  # none of the rows is done; who hears it may end the work
+        if on_progress is not None:
+            on_progress(0, len(rows))
+
     sample = rows[np.sort(generator.choice(len(rows), n_sampled, replace=False))]
-    begun = kmeans(sample, n_groups, n_starts=_N_STARTS, seed=seed)
+    begun = kmeans(sample, n_groups, n_starts=_N_STARTS, seed=seed, on_progress=still_sampling)
     centres = _trained(rows, begun, generator.permutation(len(rows)), on_progress)
     groups, distances = assigned(rows, centres)
     centres = moved_centres(rows, groups, distances, centres, "cosine")

@@ -149,6 +149,40 @@ def test_token_vectors_are_the_last_layers(server: RunningServer, tiny_models: T
     np.testing.assert_allclose(mean, encoder.encode([TEXTS[5]]), atol=1e-5)
 
 
+def test_more_token_vectors_than_an_answer_holds_are_refused_before_they_are_computed(
+    tiny_models: TinyModels,
+) -> None:
+    limits = ("--max-request-tokens", "700000", "--max-queue-tokens", "700000")
+    running = RunningServer("--model", str(tiny_models.encoder_folder), *limits)
+    refused = running.post("/embed_all", {"inputs": ["the man " * 30] * 16_000})  # 40 tokens, 32 numbers each
+    assert refused.status_code == 413
+    assert refused.json()["error"].startswith(
+        "the vectors of 640,000 tokens have 20,480,000 numbers, over the"
+    )
+    assert "compute_seconds" not in str(running.log) or running.metric("te_batch_next_size_count") == 0
+    assert running.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/embed", {"inputs": "a", "model": "BAAI/bge-small", "encoding_format": "float"}),
+        ("/embed_all", {"inputs": "a", "pooled": False}),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": ["b"], "x": 1}, "options": {}}),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": ["b"]}, "parameters": {"x": 1}}),
+        ("/tokenize", {"inputs": "a", "model": "m"}),
+        ("/decode", {"ids": [1], "model": "m"}),
+        ("/rerank", {"query": "a", "texts": ["b"], "model": "m", "return_documents": True}),
+        ("/predict", {"inputs": ["a", "b"], "model": "m"}),
+    ],
+)
+def test_fields_that_text_embeddings_inference_ignores_are_ignored(
+    server: RunningServer, path: str, body: dict[str, Any]
+) -> None:
+    answer = server.post(path, body)
+    assert answer.status_code == 200, answer.text
+
+
 def test_similarity_is_the_cosine_of_the_vectors(server: RunningServer, tiny_models: TinyModels) -> None:
     vectors = tiny_models.encoder().encode(TEXTS)
     request = {"inputs": {"source_sentence": TEXTS[4], "sentences": TEXTS}}

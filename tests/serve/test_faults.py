@@ -121,13 +121,28 @@ def head(length: int, path: str = "/embed") -> bytes:
         (b'{"inputs": "a", "dimensions": 0}', "dimensions is the number 0, and a whole number from 1"),
         (b'{"inputs": "a", "normalize": "yes"}', "normalize is a text, and true or false was expected"),
         (b'{"inputs": "a", "truncation_direction": "Up"}', "one of 'Left', 'Right'"),
-        (b'{"inputs": "a", "input": "b"}', "the field input is unknown; known are: inputs, normalize"),
     ],
 )
 def test_a_broken_body_is_told_what_is_wrong(server: RunningServer, body: bytes, says: str) -> None:
     refused = httpx.post(server.url + "/embed", content=body, headers=JSON, timeout=30)
     assert refused.status_code in (400, 422)
     assert says in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "known"),
+    [
+        ("/v1/embeddings", {"input": "a", "inputs": "b"}, "input, model"),
+        ("/v1/similarity", {"a": "a", "b": "b", "inputs": "b"}, "a, b, matrix"),
+        ("/v2/rerank", {"query": "a", "documents": ["b"], "inputs": "b"}, "query, documents"),
+    ],
+)
+def test_an_unknown_field_is_told_the_known_ones(
+    server: RunningServer, path: str, body: dict[str, object], known: str
+) -> None:
+    refused = server.post(path, body)
+    assert refused.status_code == 400
+    assert f"the field inputs is unknown; known are: {known}" in refused.text
 
 
 def test_a_long_number_beside_deep_nesting_is_refused_and_no_failure(server: RunningServer) -> None:

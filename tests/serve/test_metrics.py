@@ -34,10 +34,11 @@ def test_requests_and_texts_are_counted(server: RunningServer) -> None:
     steps = server.metric("te_batch_next_size_count")
     server.post("/embed", {"inputs": ["a", "b", "c"]})
     server.post("/v1/embeddings", {"input": "a"})
+    server.post("/embed_all", {"inputs": ["a", "b"]})
     server.post("/embed", {"inputs": 1})
     after = [server.metric(name) for name in names]
-    assert [now - then for now, then in zip(after, before, strict=True)] == [3, 2, 4, 1]
-    assert server.metric("te_batch_next_size_count") == steps + 2
+    assert [now - then for now, then in zip(after, before, strict=True)] == [4, 3, 6, 1]
+    assert server.metric("te_batch_next_size_count") == steps + 3
 
 
 def test_counters_and_histograms_are_written_as_prometheus_reads_them() -> None:

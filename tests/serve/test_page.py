@@ -133,7 +133,7 @@ def test_a_server_with_keys_asks_for_one_and_without_collections_says_how_to_hav
         browser.call("Page.navigate", url=running.url + "/")
         browser.wait_for("document.querySelector('#key-dialog')?.open")
         browser.write("#key", key)
-        browser.click("#key-form button")
+        browser.click("#key-use")
         browser.wait_for("document.querySelector('html[data-ready]')")
         browser.wait_for("document.querySelector('#results .empty')")
         assert "gemel serve --collections" in browser.text("#results")

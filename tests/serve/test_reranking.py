@@ -44,6 +44,7 @@ def test_tei_reranks_with_texts_and_raw_scores(server: RunningServer, tiny_model
     answer = server.post("/rerank", request).json()
     assert [entry["index"] for entry in answer] == np.argsort(-scores, kind="stable").tolist()
     assert all(entry["text"] == DOCUMENTS[entry["index"]] for entry in answer)
+    assert server.post("/rerank", {**request, "top_n": 3}).json() == answer[:3]
     raw = server.post("/rerank", {**request, "raw_scores": True}).json()
     logits = {entry["index"]: entry["score"] for entry in raw}
     expected = np.log(scores.astype(float)) - np.log1p(-scores.astype(float))
@@ -156,7 +157,7 @@ def test_stored_texts_that_are_long_with_a_query_are_still_reranked(strict_serve
 
 def test_documents_may_be_objects_with_a_text(server: RunningServer) -> None:
     plain = server.post("/v1/rerank", {"query": QUERY, "documents": DOCUMENTS[:3]}).json()["results"]
-    objects = [{"text": document} for document in DOCUMENTS[:3]]
+    objects = [{"text": document, "id": 7, "more": {"title": "a"}} for document in DOCUMENTS[:3]]
     assert server.post("/v1/rerank", {"query": QUERY, "documents": objects}).json()["results"] == plain
 
 

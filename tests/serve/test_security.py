@@ -128,6 +128,42 @@ def test_only_the_page_that_was_named_may_ask_across_origins(guarded: RunningSer
     assert "access-control-allow-origin" not in refused.headers
 
 
+# What openai-node 4 asks for from within a browser.
+OPENAI_NODE = (
+    "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,"
+    "x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+)
+
+
+def test_a_page_may_send_the_headers_of_its_client_and_read_ours(guarded: RunningServer) -> None:
+    preflight = {
+        "Origin": PAGE,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": OPENAI_NODE,
+    }
+    allowed = httpx.options(guarded.url + "/v1/embeddings", headers=preflight)
+    assert allowed.status_code == 204
+    assert allowed.headers["access-control-allow-headers"] == OPENAI_NODE
+    assert allowed.headers["vary"] == "Origin, Access-Control-Request-Headers"
+    answer = guarded.post("/embed", {"inputs": "a"}, headers={"Origin": PAGE, **bearer(READ_KEY)})
+    told = answer.headers["access-control-expose-headers"].split(", ")
+    assert {"retry-after", "x-truncated-inputs", "x-request-id"} <= set(told)
+    assert "access-control-expose-headers" not in guarded.get("/health").headers
+
+
+@pytest.mark.parametrize("wanted", ["*", "a b", "x-é", "a,,b", ",a", "a:b", "x" * 65, ",".join(["x"] * 65)])
+def test_what_are_no_names_of_headers_is_not_repeated(guarded: RunningServer, wanted: str) -> None:
+    preflight = {
+        "Origin": PAGE,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": wanted,
+    }
+    raw = {name: value.encode("latin-1") for name, value in preflight.items()}
+    allowed = httpx.options(guarded.url + "/embed", headers=raw)
+    assert allowed.status_code == 204
+    assert allowed.headers["access-control-allow-headers"].startswith("authorization, content-type, ")
+
+
 @pytest.mark.parametrize(
     "headers",
     [

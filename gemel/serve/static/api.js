@@ -12,7 +12,7 @@ export class Refused extends Error {
 export async function ask(path, body, signal) {
   for (;;) {
     const headers = {};
-    const key = sessionStorage.getItem("gemel-key");
+    const key = keptKey();
     if (key) headers.authorization = `Bearer ${key}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     let answer;
@@ -27,35 +27,51 @@ export async function ask(path, body, signal) {
       if (error.name === "AbortError") throw error;
       throw new Refused(0, "The server does not answer. Is gemel serve still running?");
     }
+    if (answer.status !== 401) usedKey = key;
     if (answer.ok) return answer.json();
     const said = await answer.json().catch(() => ({}));
-    if (answer.status === 401) {
-      await askForKey();
-      continue;
+    const reason = said.error?.message ?? said.error ?? `The server answered ${answer.status}.`;
+    if (answer.status === 401 || (answer.status === 403 && key)) {
+      const problem = answer.status === 403 ? reason : key ? "That key was refused; give another." : "";
+      // Another request may have asked for a key meanwhile.
+      if (keptKey() !== key || (await askForKey(problem))) continue;
+      throw new Refused(answer.status, problem || "This server needs a key: give one with “Key” above.");
     }
     if (answer.status === 429 || (answer.status === 503 && said.error?.code === "busy")) {
-      await pause(1000 * Number(answer.headers.get("retry-after") || 1));
+      await pause(1000 * (Number(answer.headers.get("retry-after")) || 1));
       continue;
     }
-    throw new Refused(answer.status, said.error?.message ?? said.error ?? `The server answered ${answer.status}.`);
+    throw new Refused(answer.status, reason);
   }
 }
 
 let keyAsked = null;
+let usedKey = null; // the last one that the server has taken
 
-// One dialog, however many requests were refused.
-function askForKey() {
+export const keptKey = () => sessionStorage.getItem("gemel-key");
+
+function keepKey(key) {
+  if (key) sessionStorage.setItem("gemel-key", key);
+  else sessionStorage.removeItem("gemel-key");
+}
+
+// Whether a key was given; one dialog, however many requests were refused.
+export function askForKey(problem) {
   keyAsked ??= new Promise((resolve) => {
-    const dialog = document.querySelector("#key-dialog");
+    const dialog = document.querySelector("#key-dialog"), field = document.querySelector("#key");
+    document.querySelector("#key-open").hidden = false;
+    dialog.returnValue = "";
     dialog.showModal();
+    document.querySelector("#key-problem").textContent = problem;
+    field.setAttribute("aria-invalid", String(Boolean(problem)));
     dialog.addEventListener(
       "close",
       () => {
-        const field = document.querySelector("#key");
-        sessionStorage.setItem("gemel-key", field.value.trim());
+        const given = dialog.returnValue === "use" ? field.value.trim() : "";
+        keepKey(given || usedKey);
         field.value = "";
         keyAsked = null;
-        resolve();
+        resolve(Boolean(given));
       },
       { once: true },
     );
@@ -84,9 +100,12 @@ export function emptyState(title, ...rest) {
 // Runs work after a pause in which it is not asked for again; what is still running then is given up.
 export function lazily(milliseconds, work) {
   let timer, running;
-  return (...given) => {
+  const stop = () => {
     clearTimeout(timer);
     running?.abort();
+  };
+  const begin = (...given) => {
+    stop();
     timer = setTimeout(async () => {
       running = new AbortController();
       try {
@@ -96,6 +115,7 @@ export function lazily(milliseconds, work) {
       }
     }, milliseconds);
   };
+  return Object.assign(begin, { stop });
 }
 
 export function showNotice(message) {

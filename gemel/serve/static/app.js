@@ -1,5 +1,5 @@
 // Tabs, the choice of a collection and of colours; each tab is a module of its own.
-import { ask, element, format, showNotice } from "/page/api.js";
+import { ask, askForKey, element, format, keptKey, showNotice } from "/page/api.js";
 import { compareTab } from "/page/compare.js";
 import { duplicatesTab } from "/page/duplicates.js";
 import { mapTab } from "/page/map.js";
@@ -85,18 +85,30 @@ function setUpTheme() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
+function setUpKey() {
+  const button = document.querySelector("#key-open");
+  button.hidden = !keptKey();
+  button.addEventListener("click", async () => {
+    if (await askForKey("")) await begin();
+  });
+  document.querySelector("#key-cancel").addEventListener("click", () => document.querySelector("#key-dialog").close());
+}
+
 async function start() {
   setUpTabs();
   setUpTheme();
+  setUpKey();
   for (const tab of Object.values(tabs)) tab.setUp(state);
   setUpUpload(async (name) => {
     await loadCollections(name);
     localStorage.setItem("gemel-collection", name);
+    showNotice("");
     tabs[shown()].show(state);
   });
   picker.addEventListener("change", () => {
     state.collection = state.collections.find((each) => each.name === picker.value);
     localStorage.setItem("gemel-collection", picker.value);
+    showNotice("");
     tabs[shown()].show(state);
   });
   document.addEventListener("keydown", (event) => {
@@ -106,9 +118,13 @@ async function start() {
       document.querySelector("#query").focus();
     }
   });
+  await begin();
+}
+
+async function begin() {
   try {
     state.info = await ask("/info");
-    await loadCollections();
+    await loadCollections(state.collection?.name);
   } catch (error) {
     showNotice(error.message);
     return;

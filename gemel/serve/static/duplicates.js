@@ -35,16 +35,40 @@ function drawHistogram() {
   }
 }
 
+function forgetGroups() {
+  group.stop();
+  found = null;
+  for (const button of exports) button.disabled = true;
+  more.hidden = true;
+  list.replaceChildren();
+  status.textContent = "";
+}
+
+// What was found in one collection must not be shown, or exported, under another's name.
+function forget() {
+  forgetGroups();
+  nearest = [];
+  known = null;
+  drawHistogram();
+}
+
 function moved() {
   document.querySelector("#threshold-value").value = threshold().toFixed(3);
   drawHistogram();
   const near = nearest.filter((score) => score >= threshold()).length;
   status.textContent = nearest.length ? `${format.format(near)} of ${format.format(nearest.length)} texts have a neighbour that near` : "";
-  if (nearest.length) group();
+  if (!nearest.length) return;
+  for (const button of exports) button.disabled = true; // until the list is of this threshold
+  group();
 }
 
 const group = lazily(120, async (signal) => {
-  found = await ask("/v1/dedupe", { collection: state.collection.name, threshold: threshold() }, signal);
+  try {
+    found = await ask("/v1/dedupe", { collection: state.collection.name, threshold: threshold() }, signal);
+  } catch (error) {
+    if (error.name !== "AbortError") forgetGroups();
+    throw error;
+  }
   nShown = SHOWN;
   status.textContent = `${format.format(found.data.length)} groups: ${format.format(found.n_kept)} texts stay, ${format.format(found.n_dropped)} would be dropped`;
   showGroups();
@@ -79,9 +103,15 @@ function exportJsonl() {
 const load = lazily(0, async (signal) => {
   const { name, n_records: n } = state.collection;
   if (known === `${name} ${n}`) return moved();
+  forget();
   status.textContent = "Comparing every text with every other…";
-  nearest = [];
-  const mined = await ask("/v1/mine", { collection: name, k: 1, return_texts: false }, signal);
+  let mined;
+  try {
+    mined = await ask("/v1/mine", { collection: name, k: 1, return_texts: false }, signal);
+  } catch (error) {
+    if (error.name !== "AbortError") forget();
+    throw error;
+  }
   nearest = mined.data.map((pair) => pair.score);
   known = `${name} ${n}`;
   moved();
@@ -105,7 +135,8 @@ export const duplicatesTab = {
     document.querySelector(".histogram").hidden = !hasEnough;
     slider.disabled = !hasEnough;
     if (hasEnough) return load();
-    status.textContent = "";
+    load.stop();
+    forget();
     list.replaceChildren(emptyState("Nothing to compare yet", "Choose a collection with two texts or more, or bring a file with “Add texts”."));
   },
 };

@@ -12,7 +12,7 @@ const picked = document.querySelector("#picked");
 const pickedTitle = document.querySelector("#picked-title");
 const method = document.querySelector("#map-method");
 const lassoButton = document.querySelector("#map-lasso");
-let state, known = null, data = null, chosen = null, selection = null;
+let state, known = null, shownTexts = null, summary = "", data = null, chosen = null, selection = null;
 let view = { x: 0, y: 0, zoom: 1 }, base = 1, size = { width: 1, height: 1 }, hovered = -1;
 let dragging = null, lasso = null, fingers = new Map(), frame = 0;
 
@@ -140,7 +140,7 @@ function isWithin([x, y], outline) {
 function endLasso() {
   const outline = lasso;
   lasso = null;
-  if (outline.length > 2) {
+  if (data && outline.length > 2) {
     const rows = data.places.flatMap((place, row) => (isWithin(toScreen(place), outline) ? [row] : []));
     selection = rows.length ? new Set(rows) : null;
     chosen = null;
@@ -207,21 +207,41 @@ function reset() {
   redraw();
 }
 
+// The map of one collection must not be shown under another's name.
+function forget() {
+  known = shownTexts = data = chosen = selection = lasso = null;
+  list([], "");
+  legend.replaceChildren();
+  status.textContent = summary = "";
+  reset();
+}
+
 const load = lazily(0, async (signal) => {
   const { name, n_records: n } = state.collection;
-  const wanted = `${name} ${n} ${method.value}`;
-  if (known === wanted) return redraw();
+  const texts = `${name} ${n}`, wanted = `${texts} ${method.value}`;
+  if (known === wanted) {
+    status.textContent = summary;
+    return redraw();
+  }
+  if (shownTexts !== texts) forget();
   status.textContent = "Finding clusters…";
   const began = performance.now();
   const n_clusters = Math.min(Number(method.value) || 0, n);
   const choice = n_clusters ? { method: "kmeans", n_clusters } : { method: "star" };
-  const found = await ask("/v1/cluster", { collection: name, map: true, return_texts: true, ...choice }, signal);
+  let found;
+  try {
+    found = await ask("/v1/cluster", { collection: name, map: true, return_texts: true, ...choice }, signal);
+  } catch (error) {
+    if (error.name !== "AbortError") forget();
+    throw error;
+  }
   known = wanted;
+  shownTexts = texts;
   chosen = selection = null;
   list([], "");
   take(found);
   const none = found.n_unclustered ? `, ${format.format(found.n_unclustered)} texts in none` : "";
-  status.textContent = `${format.format(found.data.length)} clusters of ${format.format(n)} texts${none} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
+  status.textContent = summary = `${format.format(found.data.length)} clusters of ${format.format(n)} texts${none} (${((performance.now() - began) / 1000).toFixed(1)} s)`;
 });
 
 function setUpPointer() {
@@ -310,8 +330,8 @@ export const mapTab = {
     const hasTexts = state.collection?.n_records > 2;
     document.querySelector(".split.map").hidden = !hasTexts;
     if (hasTexts) return load();
-    status.textContent = "";
-    pickedTitle.hidden = true;
+    load.stop();
+    forget();
     picked.replaceChildren(emptyState("Nothing to draw yet", "Choose a collection with three texts or more, or bring a file with “Add texts”."));
   },
 };
