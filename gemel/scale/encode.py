@@ -90,7 +90,7 @@ def encode_files(
         on_progress(n_done, manifest.rows)
     parts = parts_of(sources, manifest.inputs, settings.part_rows, done)
     flaws = Flaws()
-    for part in runner.run(PartWriter(choice, encoder.fingerprint, folder.url), parts):
+    for part in runner.run(PartWriter(choice, encoder.fingerprint, encoder.settings, folder.url), parts):
         n_done, flaws = n_done + part.flaws.n_texts, flaws.joined(part.flaws)
         if on_progress is not None:
             on_progress(n_done, manifest.rows)

@@ -66,6 +66,7 @@ class PartWriter:
 
     choice: EncoderChoice
     fingerprint: str
+    settings: str  # what moves a vector besides the model, as whoever sends the work has it
     output: str
 
     def __call__(self, part: Part) -> PartDone:
@@ -75,6 +76,11 @@ class PartWriter:
             raise ModelMismatch(
                 f"a worker has opened {self.choice.model or 'the default model'} with the fingerprint "
                 f"{encoder.fingerprint}, expected {self.fingerprint}: put the same model on every machine"
+            )
+        if encoder.settings != self.settings:
+            raise ModelMismatch(
+                f"a worker encodes by {encoder.settings}, expected {self.settings}: name precision and "
+                "device, so that every machine makes the same vectors"
             )
         vectors, flaws = with_flaws(lambda: encoder.encode(part.texts, show_progress=False), len(part.texts))
         check_finite(vectors, lambda row: f"the text with the id {part.ids[row]!r}")

@@ -18,8 +18,9 @@ from gemel import load_encoder
 from gemel.data.stored_vectors import open_vectors
 from gemel.errors import InvalidInput, MissingExtra, ModelMismatch, TruncationWarning, WriteFailed
 from gemel.scale import EncodedFiles, EncodingSettings, LocalRunner, encode_files
+from gemel.scale.inputs import Part
 from gemel.scale.manifest import NAME, part_name
-from gemel.scale.parts import open_parts
+from gemel.scale.parts import EncoderChoice, PartWriter, open_parts
 from gemel.scale.places import matching, without_secrets
 from gemel.scale.runners import make_runner
 
@@ -160,6 +161,17 @@ def test_a_changed_input_model_or_setting_is_refused(
     (tmp_path / "other" / "mine.doc").write_text("mine")
     with pytest.raises(InvalidInput, match=r"holds other files, such as mine\.doc"):
         encode_files(tiny_bert, files, tmp_path / "other", settings=SETTINGS)
+
+
+def test_a_worker_that_would_make_other_vectors_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    here = load_encoder(tiny_bert, precision="int8")
+    there = EncoderChoice(
+        str(tiny_bert), precision="float32"
+    )  # as a machine may choose that has a graphics card
+    writer = PartWriter(there, here.fingerprint, here.settings, str(tmp_path))
+    with pytest.raises(ModelMismatch, match=r"a worker encodes by native float32.*, expected native int8"):
+        writer(Part(0, [1], ["a dog"]))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_object_storage_is_read_and_written(tiny_bert: Path) -> None:
