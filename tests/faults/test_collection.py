@@ -135,11 +135,10 @@ def test_vectors_reach_the_disk_before_the_commit_that_speaks_of_them(
         connection.set_trace_callback(lambda sql: steps.append(sql) if sql == "commit" else None)
         return connection
 
-    with Collection.create(tmp_path / "c", toy_encoder) as made:
-        monkeypatch.setattr(os, "fsync", noted_fsync)
-        monkeypatch.setattr(database.Database, "_connect", noted_connect)
-        while made._database._idle:
-            made._database._idle.pop().close()
+    Collection.create(tmp_path / "c", toy_encoder).close()
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(database.Database, "_connect", noted_connect)
+    with Collection.open(tmp_path / "c", toy_encoder) as made:
         made.add(["the dog", "the cat"], [1, 2])
         assert steps == ["vectors-1.bin", "c", "commit"]
         steps.clear()
