@@ -45,13 +45,16 @@ class Connections:
     def one(self, *, keep: bool = True) -> Iterator[sqlite3.Connection]:
         """A connection for one user; one that an error has gone through is not used again."""
         process = os.getpid()
+        self._check_place()
+        state = self._state
         connection = self._taken() if keep else self._counted()
         try:
             yield connection
         except BaseException:
             self._give_back(connection, process, keep=False)
             raise
-        self._give_back(connection, process, keep=keep)
+        # One that was taken before a change it cannot see is of no use to the next.
+        self._give_back(connection, process, keep=keep and state == self._state)
 
     @property
     def is_in_use_by_parent(self) -> bool:
@@ -69,7 +72,6 @@ class Connections:
     # Steps ------------------------------------------------------------------------------------------------
 
     def _taken(self) -> sqlite3.Connection:
-        self._check_place()
         with self._lock:
             if self._idle:
                 self._n_used += 1

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -148,16 +149,21 @@ def test_who_may_not_write_sees_what_others_write(tmp_path: Path, toy_encoder: T
             opened.append(Collection.open(path, toy_encoder, read_only=True))
 
         opened: list[Collection] = []
+        begun = ExitStack()  # a reading from before the change, that ends after others have seen it
         child = Child(
-            lambda: (open_as_nobody(), len(opened[0]))[1],
-            lambda: (len(opened[0]), opened[0].get([700])[0].text),  # type: ignore[union-attr]
+            lambda: (
+                open_as_nobody(),
+                begun.enter_context(opened[0].moment(by_vector=False)),
+                len(opened[0]),
+            )[2],
+            lambda: (len(opened[0]), begun.close(), text_of(opened[0], 700)),
             lambda: (len(opened[0]), len(opened[0].lexical("dog", k=1_000))),
         )
         assert child.step() == "500"
         with Collection.open(path, toy_encoder) as collection:
             collection.add([f"the dog number {n}" for n in range(500, 1_000)], range(500, 1_000))
         open_to_all(path)
-        assert child.step() == "(1000, 'the dog number 700')"
+        assert child.step() == "(1000, None, 'the dog number 700')"
         with Collection.open(path, toy_encoder) as collection:
             collection.remove(range(900))
             collection.compact()
@@ -166,6 +172,12 @@ def test_who_may_not_write_sees_what_others_write(tmp_path: Path, toy_encoder: T
         child.end()
     finally:
         shutil.rmtree(shared)
+
+
+def text_of(collection: Collection, id_: int) -> str:
+    (record,) = collection.get([id_])
+    assert record is not None
+    return record.text
 
 
 def open_to_all(folder: Path) -> None:
