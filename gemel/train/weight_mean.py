@@ -1,4 +1,4 @@
-"""The mean of the weights of a run's last steps: it stands nearer to the optimum than any of them."""
+"""The mean of the weights of a run's last steps: what they swing around, if they swing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from gemel.train.interrupts import held_interrupts
+
 
 class WeightMean:
     """A running mean of the trained weights from one step on; before it there is none.
 
-    Polyak and Juditsky (1992); with the learning rate that falls meanwhile, nothing but memory is lost by it.
+    Polyak and Juditsky (1992). It pays where the learning rate is high; weights that are still on their way
+    are ahead of their mean.
     """
 
     def __init__(self, trained: Mapping[str, nn.Parameter], begins_after: int) -> None:
@@ -36,13 +39,14 @@ class WeightMean:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """The mean in place of the weights for a while; then they are as they were, to the bit."""
-        self._swap()
         try:
+            self._swap()  # within, as a signal that was held is heard at its end
             yield
         finally:
             self._swap()
 
     def _swap(self) -> None:
-        for name in self.values:
-            parameter = self.trained[name]
-            parameter.data, self.values[name] = self.values[name], parameter.data
+        with held_interrupts():  # half of each would be neither
+            for name in self.values:
+                parameter = self.trained[name]
+                parameter.data, self.values[name] = self.values[name], parameter.data

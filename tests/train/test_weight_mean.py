@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,29 @@ def test_a_mean_by_hand() -> None:
         with mean.in_place():
             assert weight.tolist() == [{1: 9.0, 2: 1.0, 3: 1.5, 4: 3.0}[step]] * 2
         assert weight.tolist() == [value] * 2
+
+
+def test_a_signal_does_not_come_between_the_weights_and_their_mean() -> None:
+    weights = {name: torch.nn.Parameter(torch.zeros(1)) for name in ("first", "second")}
+    mean = WeightMean(weights, begins_after=0)
+    mean.add(1)
+
+    class Interrupting(dict[str, torch.Tensor]):
+        """What Ctrl-C in the middle of it comes to."""
+
+        def __setitem__(self, name: str, value: torch.Tensor) -> None:
+            super().__setitem__(name, value)
+            if name == "first":
+                signal.raise_signal(signal.SIGINT)
+
+    mean.values = Interrupting({name: torch.ones(1) for name in weights})
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), mean.in_place():
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert [weight.item() for weight in weights.values()] == [0.0, 0.0]
 
 
 def test_the_mean_is_validated_and_the_run_is_the_same_to_the_bit(tiny_bert: Path, tmp_path: Path) -> None:
