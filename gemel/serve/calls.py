@@ -6,13 +6,13 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Receive
 
-from gemel.serve.batcher import Batcher, Job, Runner
+from gemel.serve.batcher import Batcher, Runner
 from gemel.serve.bodies import BodyRoom
 from gemel.serve.keys import Keys
 from gemel.serve.library import AnyLibrary, Library, StoreLibrary
@@ -39,6 +39,7 @@ class Serving:
         self.library = _library(settings)
         self.workers = ThreadPoolExecutor(WORKERS, "gemel-work")
         self.slow_workers = ThreadPoolExecutor(SLOW_WORKERS, "gemel-slow-work")
+        self.slow_jobs: set[Future[Any]] = set()  # that wait or run: each leaves when its thread has
         self.metrics = Metrics()
         self.room = BodyRoom(self.limits)
         self.n_requests = 0  # that are being read or answered
@@ -56,6 +57,11 @@ class Serving:
                 "gemel_tokens_per_second", "Tokens a second, lately.", lambda: self.batcher.tokens_per_second
             ),
             Gauge("gemel_requests", "Requests being answered.", lambda: self.n_requests),
+            Gauge(
+                "gemel_slow_jobs",
+                "Minings, deduplications and clusterings that run or wait.",
+                lambda: len(self.slow_jobs),
+            ),
         ]
 
     def close(self) -> None:
@@ -97,7 +103,7 @@ class Call:
         """The results of the items, by way of the queue; abandoned when the client or the time has gone."""
         job = self.serving.batcher.submit(runner, items, costs)
         try:
-            result = await self._wait(job)
+            result = await self.wait_for(job.future)
         except BaseException:
             self.serving.batcher.cancel(job)
             raise
@@ -106,19 +112,20 @@ class Call:
             self.compute_seconds += time.monotonic() - job.first_step
         return result
 
-    async def _wait(self, job: Job) -> Any:
+    async def wait_for(self, running: asyncio.Future[Any]) -> Any:
+        """What comes first: the result, the client's leaving, or the end of the request's time."""
         remaining = self.deadline - time.monotonic()
-        await asyncio.wait({job.future}, timeout=min(remaining, UNWATCHED_SECONDS))
-        if job.future.done():
-            return job.future.result()
+        await asyncio.wait({running}, timeout=min(remaining, UNWATCHED_SECONDS))
+        if running.done():
+            return running.result()
         gone = asyncio.ensure_future(self._disconnected())
         try:
             remaining = max(0.0, self.deadline - time.monotonic())
-            await asyncio.wait({job.future, gone}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running, gone}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
         finally:
             gone.cancel()
-        if job.future.done():
-            return job.future.result()
+        if running.done():
+            return running.result()
         if gone.done():
             raise ClientGone
         limit = self.serving.limits.timeout_seconds

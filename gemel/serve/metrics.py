@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
 
 SECONDS = tuple(0.0001 * 2**step for step in range(20))  # 0.1 ms to 52 s
 SIZES = tuple(float(2**step) for step in range(20))
@@ -107,15 +105,7 @@ class Metrics:
         self.predict_duration = Histogram("te_predict_duration", "Seconds of a scoring request.", SECONDS)
         self.batch_size = Histogram("te_batch_next_size", "Inputs of a step.", SIZES)
         self.batch_tokens = Histogram("te_batch_next_tokens", "Tokens of a step.", SIZES)
-        # Which wait or run on threads of their own; each leaves when its thread has, whoever was told what.
-        self.slow_jobs: set[Future[Any]] = set()
-        self.gauges = [
-            Gauge(
-                "gemel_slow_jobs",
-                "Minings, deduplications and clusterings that run or wait.",
-                lambda: len(self.slow_jobs),
-            )
-        ]
+        self.gauges: list[Gauge] = []
 
     def on_step(self, n_items: int, n_tokens: int, seconds: float) -> None:
         """What the batcher tells after each step."""

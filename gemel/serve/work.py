@@ -17,9 +17,9 @@ import numpy.typing as npt
 from gemel.contracts import DOCUMENT_PROMPTS, QUERY_PROMPTS, Vectors
 from gemel.errors import GemelError
 from gemel.serve.answers import Answer, json_bytes
-from gemel.serve.calls import SLOW_WORKERS, UNWATCHED_SECONDS, Call
+from gemel.serve.calls import SLOW_WORKERS, Call
 from gemel.serve.inputs import Reading, default_reading, embed, score
-from gemel.serve.refusals import ClientGone, Refusal, refusal_of
+from gemel.serve.refusals import Refusal, refusal_of
 from gemel.serve.schemas import Inputs
 from gemel.text_encoder import TextEncoder
 
@@ -98,7 +98,7 @@ async def answered(call: Call, work: Callable[[], Any]) -> Answer:
 
 async def answered_slowly(call: Call, work: Callable[[GoOn], Any]) -> Answer:
     """The same for work that may take long: wherever it asks whether to go on, it ends if it is given up."""
-    jobs = call.serving.metrics.slow_jobs
+    jobs = call.serving.slow_jobs
     if len(jobs) >= MOST_SLOW_JOBS:
         raise Refusal(
             "overloaded",
@@ -124,7 +124,7 @@ async def _answer(call: Call, running: asyncio.Future[bytes]) -> Answer:
     """What work on a thread gives; work that nobody waits for any more gets no thread, if it has none yet."""
     serving = call.serving
     try:
-        return Answer(await _result(call, running))
+        return Answer(await call.wait_for(running))
     except GemelError as error:
         refusal = refusal_of(error, serving.retry_after_seconds)
         if serving.library is not None:
@@ -132,31 +132,6 @@ async def _answer(call: Call, running: asyncio.Future[bytes]) -> Answer:
         raise refusal from error
     finally:
         running.cancel()
-
-
-async def _result(call: Call, running: asyncio.Future[bytes]) -> bytes:
-    """What comes first: the result, the end of the request's time, or the client's leaving."""
-    await asyncio.wait({running}, timeout=min(call.deadline - time.monotonic(), UNWATCHED_SECONDS))
-    if running.done():
-        return running.result()
-    gone = asyncio.ensure_future(_disconnected(call))
-    try:
-        remaining = max(0.0, call.deadline - time.monotonic())
-        either: set[asyncio.Future[Any]] = {running, gone}
-        await asyncio.wait(either, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        gone.cancel()
-    if running.done():
-        return running.result()
-    if gone.done():
-        raise ClientGone
-    limit = call.serving.limits.timeout_seconds
-    raise Refusal("late", f"the answer was not ready within the {limit:g} seconds of timeout_seconds")
-
-
-async def _disconnected(call: Call) -> None:
-    while (await call.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _waited_for(call: Call, made: Coroutine[Any, Any, Result], loop: Loop) -> Result:
