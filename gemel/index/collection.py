@@ -182,7 +182,7 @@ class Collection(OpenedCollection):
         """What `lexical` goes by: the words of a query that are here, the most common perhaps left out."""
         by = lexical.chosen_tokenizer(self.settings.text_search, tokenizer, self.name)
         with self._database.reading() as connection:
-            return [term for _, term in self._rankers.words.telling(connection, query, by)[0]]
+            return [term for _, term in self._rankers.words.telling(connection, query, by)]
 
     @contextmanager
     def moment(self, *, by_vector: bool = True) -> Iterator[Moment]:

@@ -60,14 +60,13 @@ class Commit:
     ) -> list[Candidate]:
         """The k records that share the rarest words with a query, best first."""
         by = lexical.chosen_tokenizer(self._settings.text_search, tokenizer, self._name)
-        kept, others = self._rankers.words.telling(self._connection, query, by)
-        condition = read_filter(filter)
-
-        def rank(counted: list[lexical.Counted]) -> list[tuple[int, float]]:
-            terms = [term for _, term in counted]
-            return lexical.ranked(self._connection, terms, by, k, condition)
-
-        ranked = lexical.ranked_in_turn(rank, kept, [] if condition is None else others, k)
+        connection, condition = self._connection, read_filter(filter)
+        ranked = lexical.ranked_by_enough(
+            lambda times: self._rankers.words.telling(connection, query, by, times),
+            lambda counted: lexical.ranked(connection, counted, by, k, condition),
+            k,
+            condition,
+        )
         return [Candidate(number, score) for number, score in ranked]
 
     def heads(self, keys: Iterable[Id], field: str) -> dict[Id, Head]:

@@ -16,6 +16,8 @@ from gemel.index.filters import Filter
 # costs a microsecond, and "the", in half of all sentences, ranks none of them. On Cranfield fewer rank as
 # well.
 MAX_MATCHES, MAX_SHARE = 2_000, 0.01
+# As many times these are looked at where a filter leaves too few: 40 to 100 ms with 100,000 records.
+TIMES_UNDER_A_FILTER = 20
 _MAX_TERMS = 200
 _LATIN_MARKS = re.compile(r"([a-z0-9])[\u0300-\u036f]+")  # of letters that have no accented form of their own
 _MAX_KNOWN, _LONGEST_KNOWN = 50_000, 64  # terms, and letters of one
@@ -23,8 +25,8 @@ _MAX_KNOWN, _LONGEST_KNOWN = 50_000, 64  # terms, and letters of one
 # take for syntax.
 _WORDS = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 
-
 Result = TypeVar("Result")
+Counted = tuple[int, str]  # in how many records a term is, and the term
 
 
 def checked_tokenizers(names: Sequence[str]) -> tuple[str, ...]:
@@ -73,36 +75,39 @@ def _trigrams(text: str) -> list[str]:
     return [padded[at : at + 3] for at in range(len(padded) - 2)]
 
 
-def most_matches(n_records: int) -> int:
-    """In how many records the terms of a query may be found, besides the rarest."""
-    return max(MAX_MATCHES, int(MAX_SHARE * n_records))
+def most_matches(n_records: int, times: int = 1) -> int:
+    """In how many records the terms of a query may be found, besides the rarest; so many times the usual."""
+    return times * max(MAX_MATCHES, int(MAX_SHARE * n_records))
 
 
-Counted = tuple[int, str]  # in how many records a term is, and the term
-
-
-def rarest(counted: Iterable[Counted], n_records: int) -> tuple[list[Counted], list[Counted]]:
-    """Of terms and how often each is there the rarest, as many as are quickly ranked; and the others."""
-    found = sorted(pair for pair in counted if pair[0])
-    n_matches = n_kept = 0
-    for n_found, _ in found:
+def rarest(counted: Iterable[Counted], most: int) -> list[Counted]:
+    """Of terms and how often each is there the rarest, as many as are found so often at most."""
+    kept: list[Counted] = []
+    n_matches = 0
+    for n_found, term in sorted(pair for pair in counted if pair[0]):
         n_matches += n_found
-        if n_kept and n_matches > most_matches(n_records):
+        if kept and n_matches > most:
             break
-        n_kept += 1
-    return found[:n_kept], found[n_kept:]
+        kept.append((n_found, term))
+    return kept
 
 
-def ranked_in_turn(
-    rank: Callable[[list[Counted]], list[Result]], kept: list[Counted], others: list[Counted], k: int
+def ranked_by_enough(
+    telling: Callable[[int], list[Counted]],
+    rank: Callable[[list[Counted]], list[Result]],
+    k: int,
+    filter_: Filter | None,
 ) -> list[Result]:
-    """What the rarest terms find, and the others with them, one by one, while that is less than k."""
-    found = rank(kept) if kept else []
-    for n_more in range(1, len(others) + 1):
-        if len(found) >= k:
-            break
-        found = rank(kept + others[:n_more])
-    return found
+    """What the rarest terms find; where a filter leaves less than k of it, more common ones as well.
+
+    `telling` takes how many times as many matches as usual its terms may have.
+    """
+    terms = telling(1)
+    found = rank(terms)
+    if filter_ is None or len(found) >= k:
+        return found
+    more = telling(TIMES_UNDER_A_FILTER)
+    return rank(more) if len(more) > len(terms) else found
 
 
 class TermCounts:
@@ -110,33 +115,30 @@ class TermCounts:
 
     def __init__(self) -> None:
         # One pair, so that no thread ever counts for another commit than it sees.
-        self._counted: tuple[int, dict[tuple[str, str], int]] = (-1, {})
+        self._counted: tuple[int, dict[tuple[str, str, int], int]] = (-1, {})
 
     def telling(
-        self, connection: sqlite3.Connection, query: str, tokenizer: str
-    ) -> tuple[list[Counted], list[Counted]]:
-        """The rarest terms of a query, as many as are quickly ranked; and those that were left out.
-
-        What stands everywhere tells little.
-        """
+        self, connection: sqlite3.Connection, query: str, tokenizer: str, times: int = 1
+    ) -> list[Counted]:
+        """The rarest terms of a query, as many as are quickly ranked: what stands everywhere tells little."""
         change, n_records = connection.execute("select change, next_number from state").fetchone()
         as_of, known = self._counted
         if as_of != change or len(known) > _MAX_KNOWN:
             known = {}
             self._counted = change, known
-        most = most_matches(n_records)  # of numbers given so far: there may be a few records less
+        most = most_matches(n_records, times)  # of numbers given so far: there may be a few records less
         table = table_of(tokenizer)
         # Counted no further than it matters: the table of terms would count every "the".
         count = f"select count(*) from (select 1 from {table} where {table} match ? limit {most + 1})"
         counted: list[Counted] = []
         for term in _asked_terms(query, tokenizer):
-            n_found = known.get((tokenizer, term))
+            n_found = known.get((tokenizer, term, times))
             if n_found is None:
                 n_found = connection.execute(count, (_match([term], tokenizer),)).fetchone()[0]
                 if len(term) <= _LONGEST_KNOWN:
-                    known[tokenizer, term] = n_found
+                    known[tokenizer, term, times] = n_found
             counted.append((n_found, term))
-        return rarest(counted, n_records)
+        return rarest(counted, most)
 
 
 def _plain_latin(word: str) -> str:
@@ -190,13 +192,13 @@ def copied_table(connection: sqlite3.Connection, tokenizer: str) -> str:
 
 
 def ranked(
-    connection: sqlite3.Connection, terms: Sequence[str], tokenizer: str, k: int, filter_: Filter | None
+    connection: sqlite3.Connection, counted: Sequence[Counted], tokenizer: str, k: int, filter_: Filter | None
 ) -> list[tuple[int, float]]:
     """The numbers of the k best records and their BM25, larger is better; equal ones by lower number."""
     table = table_of(tokenizer)
-    if not terms:
+    if not counted:
         return []
-    asked = _match(terms, tokenizer)
+    asked = _match([term for _, term in counted], tokenizer)
     where, parameters = ("1", ()) if filter_ is None else (filter_.sql, filter_.parameters)
     join = "" if filter_ is None else f"join records on records.number = {table}.rowid"
     found = connection.execute(

@@ -208,6 +208,7 @@ def test_words_that_the_filter_leaves_nothing_of_give_way_to_common_ones(
     )
     assert len(collection.lexical("zebra invoice", k=10, filter="tenant = 'kim'")) == 10
     assert len(collection.lexical("zebra for invoice us", k=40, filter="tenant = 'kim'")) == 30
+    assert collection.lexical("zebra", k=10, filter="tenant = 'kim'") == []
     assert ids_of(collection.lexical("zebra invoice", k=10, filter="tenant = 'lee'")) == [30]
 
 

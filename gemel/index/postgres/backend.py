@@ -154,7 +154,7 @@ class PostgresBackend:
     def terms(self, query: str, tokenizer: str) -> list[str]:
         """The words of a query that it is ranked by."""
         found = self._server.run(lambda c: self._searcher.telling_terms(c, query, tokenizer))
-        return [term for _, term in found[0]]
+        return [term for _, term in found]
 
     def plan(self, filter_: Filter | None) -> Plan:
         """How a search by vector is answered."""

@@ -10,7 +10,7 @@ import numpy as np
 from gemel.contracts import Vectors
 from gemel.index.backend import Allowed, Held, Ranked, best_of
 from gemel.index.filters import Filter
-from gemel.index.lexical import Counted, most_matches, ranked_in_turn, rarest, terms_of
+from gemel.index.lexical import Counted, most_matches, ranked_by_enough, rarest, terms_of
 from gemel.index.postgres.conditions import ALWAYS, Condition, condition_for
 from gemel.index.postgres.schema import TEXT_COLUMNS, Names
 from gemel.index.postgres.server import Connection
@@ -143,15 +143,15 @@ class Searcher:
     # Words ------------------------------------------------------------------------------------------------
 
     def telling_terms(
-        self, connection: Connection, query: str, tokenizer: str
-    ) -> tuple[list[Counted], list[Counted]]:
-        """The rarest terms of a query, each with the number of records it is in; and those left out."""
+        self, connection: Connection, query: str, tokenizer: str, times: int = 1
+    ) -> list[Counted]:
+        """The rarest terms of a query, each with the number of records it is in."""
         terms = terms_of(query, tokenizer)
         if not terms:
-            return [], []
+            return []
         n_records = self._state(connection)[0]
         column, _ = TEXT_COLUMNS[tokenizer]
-        most = most_matches(n_records) + 1
+        most = most_matches(n_records, times) + 1
         common = self._common(connection, terms, column, n_records)
         terms = [term for term in terms if common.get(term, 0) < most]
         # Counted no further than it matters, and not where it is known to be more.
@@ -162,7 +162,7 @@ class Searcher:
         )
         counted = connection.execute(statement, (most, terms, [_quoted(term) for term in terms])).fetchall()
         counted += [(n_found, term) for term, n_found in common.items() if n_found >= most]
-        return rarest(counted, n_records)
+        return rarest(counted, most - 1)
 
     def _common(
         self, connection: Connection, terms: Sequence[str], column: str, n_records: int
@@ -180,12 +180,11 @@ class Searcher:
         self, connection: Connection, query: str, k: int, tokenizer: str, filter_: Filter | None
     ) -> list[Ranked]:
         """The k best records and their BM25, larger is better; equal ones by lower number."""
-        kept, others = self.telling_terms(connection, query, tokenizer)
-        return ranked_in_turn(
+        return ranked_by_enough(
+            lambda times: self.telling_terms(connection, query, tokenizer, times),
             lambda counted: self._by_terms(connection, counted, k, tokenizer, filter_),
-            kept,
-            [] if filter_ is None else others,
             k,
+            filter_,
         )
 
     def _by_terms(
@@ -196,6 +195,8 @@ class Searcher:
         tokenizer: str,
         filter_: Filter | None,
     ) -> list[Ranked]:
+        if not counted:
+            return []
         n_records, n_words, n_trigrams = self._state(connection)
         column, length = TEXT_COLUMNS[tokenizer]
         average = max(1.0, (n_trigrams if tokenizer == "trigram" else n_words) / max(1, n_records))
