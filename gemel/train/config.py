@@ -10,6 +10,7 @@ from typing import Any
 from gemel.errors import InvalidInput
 from gemel.train.lora import Lora
 from gemel.train.settings import is_above, is_whole, one_or_more
+from gemel.train.values import is_number
 
 BF16_CHOICES = ("auto", "on", "off")
 
@@ -31,6 +32,7 @@ class TrainConfig:
     evaluate_every: int | None = None  # steps
     checkpoint_every: int | None = None  # steps
     patience: int | None = None  # evaluations without a better one before the run ends
+    dropout: float | None = None  # share of the activations; unless named, the model's own
     average_last: float | None = None  # share of the steps, the mean of whose weights becomes the model
     bf16: str = "off"  # forward passes in bfloat16: "on", "off", or "auto" where it is right and faster
     freeze: tuple[str, ...] = ()  # names of parts that stay as they are, such as "backbone.embeddings"
@@ -52,6 +54,8 @@ class TrainConfig:
         self._check("warmup", 0 <= self.warmup < 1, "a share of the steps, 0 to 1")
         is_share = self.average_last is None or (is_above(self.average_last, 0) and self.average_last <= 1)
         self._check("average_last", is_share, "a share of the steps, above 0 and up to 1")
+        is_share = self.dropout is None or (is_number(self.dropout) and 0 <= self.dropout < 1)
+        self._check("dropout", is_share, "a share of the activations, 0 to 1")
         self._check("clip_norm", is_above(self.clip_norm, 0), "more than 0")
         self._check("bf16", self.bf16 in BF16_CHOICES, f"one of {', '.join(BF16_CHOICES)}")
         self._check("max_minutes", self.max_minutes is None or self.max_minutes > 0, "more than 0")

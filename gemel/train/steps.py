@@ -100,7 +100,7 @@ def embed_columns(
     if examples.kind == "texts" and model.training and torch.equal(by_column[0], by_column[1]):
         raise InvalidInput(
             "a text has the same vector twice, for this model has no dropout, and so nothing can be learnt "
-            "from texts alone: set a dropout in its config.json, or train on pairs"
+            "from texts alone: set dropout = 0.1 in the recipe's train, or train on pairs"
         )
     return by_column, sum(map(len, sequences))
 

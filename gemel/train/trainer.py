@@ -19,6 +19,7 @@ from gemel.progress import progress_bar
 from gemel.train.batches import Rows
 from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
+from gemel.train.dropout import dropout_of
 from gemel.train.interrupts import held_interrupts
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
@@ -63,7 +64,11 @@ def train(
     """
     run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
     run.begin(resume)
-    with progress_bar(run.n_steps, "train", show_progress if run.team.is_leader else False, "steps") as bar:
+    is_shown = show_progress if run.team.is_leader else False
+    with (
+        dropout_of(_module(step), run.config.dropout),
+        progress_bar(run.n_steps, "train", is_shown, "steps") as bar,
+    ):
         bar.update(run.state.step)
         try:
             while not run.is_over:
