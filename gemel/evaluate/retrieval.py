@@ -61,15 +61,18 @@ def evaluate_retrieval(
         ids = _reranked(ids, queries, documents, data, reranker, depth)
     per_query = _figures(*_grades(ids, queries, documents, data.relevance))
     n_left_out = len(data.queries) - len(queries)
+    others = ["the query's own document left out"] if skips_own_id else []
+    if reranker is not None:
+        others.append(f"the first {depth:,} reranked by {_print_of(reranker)} ({engine_of(reranker)})")
     return Scores(
         name=name,
         metrics={metric: float(values.mean()) for metric, values in per_query.items()},
         primary=PRIMARY,
-        protocol=_protocol(measure, len(documents), n_left_out, prompts, depth if reranker else 0),
+        protocol=_protocol(measure, len(documents), n_left_out, prompts, others),
         n_examples=len(queries),
         data_hash=data_hash,
-        fingerprint=encoder.fingerprint,
-        engine=engine_of(encoder),
+        fingerprint="+".join([encoder.fingerprint, *([] if reranker is None else [_print_of(reranker)])]),
+        engine=" + ".join(engine_of(each) for each in (encoder, reranker) if each is not None),
         interval=interval_of(resample(mean_of(per_query[PRIMARY]), len(queries))),
     )
 
@@ -166,7 +169,14 @@ def _figures(ranked: ranking.Doubles, judged: ranking.Doubles) -> dict[str, rank
     return figures | {f"precision@{k}": ranking.precision(ranked, k) for k in CUTOFFS}
 
 
-def _protocol(measure: str, n_documents: int, n_left_out: int, prompts: Sequence[str], depth: int) -> str:
+def _print_of(reranker: Reranker) -> str:
+    """What it is known by; a reranker need have no fingerprint."""
+    return str(getattr(reranker, "fingerprint", type(reranker).__name__))
+
+
+def _protocol(
+    measure: str, n_documents: int, n_left_out: int, prompts: Sequence[str], others: Sequence[str]
+) -> str:
     parts = [
         f"exact search by {measure} over {n_documents:,} documents",
         "nDCG@10 with linear gain as in trec_eval and BEIR",
@@ -177,6 +187,4 @@ def _protocol(measure: str, n_documents: int, n_left_out: int, prompts: Sequence
         parts.append(f"{n_left_out:,} queries without a relevant document left out")
     if prompts:
         parts.append(f"prompts: {', '.join(prompts)}")
-    if depth:
-        parts.append(f"the first {depth:,} reranked")
-    return "; ".join(parts)
+    return "; ".join([*parts, *others])

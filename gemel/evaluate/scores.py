@@ -25,8 +25,8 @@ class Scores:
     protocol: str  # in words
     n_examples: int
     data_hash: str  # sha256 of the files; empty for data that came from none
-    fingerprint: str  # of the encoder
-    engine: str
+    fingerprint: str  # of the encoder; where a reranker took part, also its own, after a +
+    engine: str  # likewise
     interval: tuple[float, float] | None = None  # 95% of the primary metric, by the bootstrap
 
     def __post_init__(self) -> None:

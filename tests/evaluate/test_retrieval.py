@@ -63,8 +63,12 @@ def test_queries_without_a_relevant_document_are_left_out_and_counted() -> None:
 
 def test_a_query_that_is_a_document_may_be_kept_from_finding_itself() -> None:
     data = RetrievalData({"1": "e"}, DOCUMENTS, {"1": {"2": 1}})
-    assert evaluate_retrieval(TableEncoder(PLACES), data).metrics["mrr@10"] == 0.5
-    assert evaluate_retrieval(TableEncoder(PLACES), data, skips_own_id=True).metrics["mrr@10"] == 1
+    kept = evaluate_retrieval(TableEncoder(PLACES), data)
+    assert kept.metrics["mrr@10"] == 0.5
+    assert "own document" not in kept.protocol
+    skipped = evaluate_retrieval(TableEncoder(PLACES), data, skips_own_id=True)
+    assert skipped.metrics["mrr@10"] == 1
+    assert "the query's own document left out" in skipped.protocol
 
 
 class Reversing:
@@ -86,7 +90,19 @@ def test_a_reranker_reorders_only_the_first_documents() -> None:
     assert reranker.n_scored == 2
     deep = evaluate_retrieval(TableEncoder(PLACES), data, reranker=reranker, depth=3)
     assert deep.metrics["mrr@10"] == pytest.approx(1 / 2)
-    assert deep.protocol.endswith("the first 3 reranked")
+    assert deep.protocol.endswith("the first 3 reranked by Reversing (Reversing)")
+
+
+def test_figures_of_a_reranker_are_known_by_it_too() -> None:
+    class Known(Reversing):
+        fingerprint, engine, precision = "abc", "native", "int8"
+
+    encoder, data = TableEncoder(PLACES), data_of({"q": {"3": 1}})
+    alone, together = evaluate_retrieval(encoder, data), evaluate_retrieval(encoder, data, reranker=Known())
+    assert alone.fingerprint == encoder.fingerprint
+    assert together.fingerprint == f"{encoder.fingerprint}+abc"
+    assert together.engine == f"{alone.engine} + native int8"
+    assert together.protocol.endswith("the first 100 reranked by abc (native int8)")
 
 
 def test_a_reranker_with_several_outputs_is_refused() -> None:
