@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,48 +10,23 @@ from typing import Any
 
 from gemel.checkpoint import dialects, fields
 from gemel.checkpoint.fields import read_json
+from gemel.checkpoint.identity import fingerprint, same_model, settled
+from gemel.checkpoint.seen import SeenFiles
 from gemel.checkpoint.spec import ACTIVATIONS, Dense, EncoderSpec, Normalise, Pooling
-from gemel.checkpoint.tokenizer_settings import (
-    NORMALISER_KEYS,
-    WORDPIECE_FAMILIES,
-    later_tokens,
-    said_otherwise,
-    vocabulary_of,
-)
+from gemel.checkpoint.tokenizer_settings import TOKENIZER_FILES as TOKENIZER_FILES
+from gemel.checkpoint.tokenizer_settings import WORDPIECE_FAMILIES
 from gemel.checkpoint.weights import WeightFile, check_shapes, find_weights, open_weights
 from gemel.errors import InvalidModel, ModelNotFound
 
 UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
 CLASSIFIER_FILE = "classifier.json"  # in the folder of a text classifier
-TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
+# Read again when a model is named by its fingerprint, saved or opened in another process.
+SETTINGS_FILES = ("config.json", "tokenizer_config.json", "added_tokens.json")
 LIBRARY = "sentence_transformers."  # whose modules are known; another's of the same name is code of its own
 MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "StaticEmbedding")
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
-# Written anew by every program that saves a config, and without influence on an encoder's vectors. The
-# keys are forbidden, not allowed: an architecture's key that a list of allowed ones forgot would make two
-# different models look alike, and a key forgotten here only makes one model look like two.
-VOLATILE_CONFIG_KEYS = {
-    "_name_or_path",
-    "architectures",
-    "bos_token_id",
-    "classifier_dropout",
-    "dtype",
-    "eos_token_id",
-    "gradient_checkpointing",
-    "tie_word_embeddings",
-    "torch_dtype",
-    "transformers_version",
-    "use_cache",
-}
-# Written out by newer versions of transformers where older ones said nothing and meant the same.
-IMPLIED_CONFIG_VALUES = {
-    "add_cross_attention": False,
-    "is_decoder": False,
-    "is_encoder_decoder": False,
-    "position_embedding_type": "absolute",
-}
 
 
 @dataclass(frozen=True)
@@ -68,15 +41,20 @@ class ModelFolder:
     weight_files: tuple[Path, ...]
     dense_files: tuple[Path, ...] = ()
     names_its_pooling: bool = True
+    seen: SeenFiles = field(default=SeenFiles(), compare=False, repr=False)
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of weights, tokenizer and configuration, the same in both dialects."""
-        return fingerprint(self, _settled(self.spec), self.dense_files)
+        return fingerprint(self, settled(self.spec), self.dense_files)
 
     def with_spec(self, spec: EncoderSpec) -> ModelFolder:
         """The same weights used in another way."""
         return replace(self, spec=spec)
+
+    def reopened(self) -> ModelFolder:
+        """The folder as another process finds it, refused where it holds another model by now."""
+        return self if self.seen.are_unchanged() else same_model(self, replace(self, seen=self.seen.again()))
 
 
 @dataclass(frozen=True)
@@ -92,6 +70,7 @@ class RerankerFolder:
     lowercase: bool = False
     activation: str = "sigmoid"
     labels: tuple[str, ...] = field(default=("0",))
+    seen: SeenFiles = field(default=SeenFiles(), compare=False, repr=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -101,6 +80,10 @@ class RerankerFolder:
             for name in ("max_tokens", "lowercase", "activation", "labels", "gives_types")
         }
         return fingerprint(self, chosen)
+
+    def reopened(self) -> RerankerFolder:
+        """The folder as another process finds it, refused where it holds another model by now."""
+        return self if self.seen.are_unchanged() else same_model(self, replace(self, seen=self.seen.again()))
 
     @property
     def gives_types(self) -> bool:
@@ -138,6 +121,7 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
     labels = _labels(config, str(folder / "config.json"))
     _check_tokenizer(folder, folder, config)
     files = find_weights(folder)
+    seen = _seen(folder, folder, files)
     open_weights(files)
     return RerankerFolder(
         path=folder,
@@ -149,58 +133,8 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
         lowercase=settings.get("do_lower_case") is True,
         activation=_reranker_activation(folder, config, len(labels)),
         labels=labels,
+        seen=seen,
     )
-
-
-def fingerprint(
-    model: ModelFolder | RerankerFolder, chosen: Mapping[str, Any], more_files: tuple[Path, ...] = ()
-) -> str:
-    """128 bits of sha256 over everything that moves a vector or a score."""
-    digest = hashlib.sha256()
-    config = {
-        key: value
-        for key, value in model.config.items()
-        if key not in VOLATILE_CONFIG_KEYS and value is not None and value != IMPLIED_CONFIG_VALUES.get(key)
-    }
-    digest.update(json.dumps([chosen, config], sort_keys=True).encode())
-    for files in (model.weight_files, *((file,) for file in more_files)):
-        weights = open_weights(files)
-        for name in sorted(weights):
-            if name.endswith("position_ids"):  # a counter some exporters store, not a weight
-                continue
-            entry = weights[name].entries[name]
-            digest.update(f"{name}:{entry.dtype}:{entry.shape};".encode())
-            digest.update(weights[name].raw(name))
-    digest.update(_tokenizer_bytes(model))
-    return digest.hexdigest()[:32]
-
-
-def _settled(spec: EncoderSpec) -> dict[str, Any]:
-    """The spec's values without empty prompts: newer programs add them, and they say nothing."""
-    values = spec.to_dict()
-    values["prompts"] = {name: prompt for name, prompt in spec.prompts.items() if prompt}
-    if spec.default_prompt not in values["prompts"]:
-        values["default_prompt"] = None
-    return values
-
-
-def _tokenizer_bytes(model: ModelFolder | RerankerFolder) -> bytes:
-    """The tokenizer, however its JSON is laid out; gemel ignores the truncation and padding in it."""
-    folder, settings = model.transformer, model.tokenizer_config
-    name = next((name for name in TOKENIZER_FILES if (folder / name).is_file()), None)
-    tokenizer: dict[str, Any] = {}
-    if name == "tokenizer.json":
-        tokenizer = read_json(folder / name)
-        kept = {key: value for key, value in tokenizer.items() if key not in ("truncation", "padding")}
-        stated, known = json.dumps(kept, sort_keys=True).encode(), vocabulary_of(tokenizer)
-    else:
-        vocabulary = (folder / name).read_bytes() if name else b""
-        stated = json.dumps({key: settings.get(key) for key in NORMALISER_KEYS}).encode() + vocabulary
-        known = set(vocabulary.decode(errors="replace").split("\n"))
-    changes = said_otherwise(settings, tokenizer, model.config.get("model_type"))
-    later = [entry for entry in later_tokens(folder, settings).items() if entry[0] not in known]
-    # Most folders say the same everywhere, and keep the fingerprint of what they state.
-    return stated + (json.dumps([changes, later], sort_keys=True).encode() if changes or later else b"")
 
 
 def read_licence(folder: Path) -> str | None:
@@ -315,10 +249,16 @@ def _assemble(
         **dialects.parse_model_settings(read_json(settings_file), str(settings_file)),
     )
     files = find_weights(transformer, folder)
+    seen = _seen(folder, transformer, (*files, *dense_files))
     open_weights(files)
     return ModelFolder(
-        folder, transformer, config, tokenizer_config, spec, files, dense_files, names_its_pooling
+        folder, transformer, config, tokenizer_config, spec, files, dense_files, names_its_pooling, seen
     )
+
+
+def _seen(folder: Path, transformer: Path, weights: Iterable[Path]) -> SeenFiles:
+    beside = (transformer / name for name in (*SETTINGS_FILES, *TOKENIZER_FILES))
+    return SeenFiles.of(folder, (*weights, *beside))
 
 
 def _refuse_own_code(config: Mapping[str, Any], kind: str, folder: Path) -> None:

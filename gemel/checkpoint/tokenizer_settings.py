@@ -8,6 +8,8 @@ from typing import Any
 
 from gemel.checkpoint.fields import integer, read_json
 
+# What may hold a vocabulary; the first that is there does.
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 # Architectures whose tokenizer can be made of vocab.txt alone.
 WORDPIECE_FAMILIES = ("bert", "distilbert", "electra")
 BERT_TOKENIZERS = tuple(

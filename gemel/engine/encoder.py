@@ -42,12 +42,15 @@ class NativeEncoder(FolderEncoder):
         _add_tail(self._engine, folder)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens the folder anew: weights are not sent."""
+        """Another process opens the folder anew: weights are not sent, only what they are known by."""
+        _ = self.folder.fingerprint
         return {name: value for name, value in vars(self).items() if name != "_engine"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open_engine()
+        self.folder = self.folder.reopened()
+        with self.folder.seen.unchanged():
+            self._open_engine()
 
     def _twin(self) -> NativeEncoder:
         other = object.__new__(type(self))
@@ -79,8 +82,9 @@ class NativeEncoder(FolderEncoder):
 
     def save(self, target: str | Path, *, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open, in full precision."""
-        weights = read_weights(self.folder.weight_files)
-        dense = [read_weights((file,)) for file in self.folder.dense_files]
+        with self.folder.seen.unchanged():
+            weights = read_weights(self.folder.weight_files)
+            dense = [read_weights((file,)) for file in self.folder.dense_files]
         save_encoder_folder(target, self.folder, weights, dense, overwrite=overwrite)
 
     def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:

@@ -35,12 +35,15 @@ class NativeReranker(PairScorer):
         self._wants_types = has_types and folder.gives_types
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens the folder anew: weights are not sent."""
+        """Another process opens the folder anew: weights are not sent, only what they are known by."""
+        _ = self.folder.fingerprint
         return {name: value for name, value in vars(self).items() if name != "_engine"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._open_engine()
+        self.folder = self.folder.reopened()
+        with self.folder.seen.unchanged():
+            self._open_engine()
 
     def __repr__(self) -> str:
         return (

@@ -119,7 +119,7 @@ def load_models(choice: ModelChoice) -> Models:
     reranker = None
     if choice.reranker is not None:
         reranker = load_reranker(choice.reranker, **compute)
-    assert encoder.fingerprint, "is read now: later the folder may hold another model"
+    _ = encoder.fingerprint  # read now and kept: a folder that is replaced later could not tell it any more
     return Models(
         encoder=encoder,
         name=served_name(choice.encoder or DEFAULT_MODEL),

@@ -5,25 +5,30 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from engine.native import PRECISIONS, changed, native
 from forking import assert_children_go_on
+from safetensors.numpy import load_file, save_file
 from stand_ins import sentences
 
 from gemel import _native, load_encoder, load_trainable
 from gemel.checkpoint import Normalise
 from gemel.contracts import Encoder
 from gemel.engine import NativeEncoder
-from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
+from gemel.errors import InvalidInput, InvalidModel, ModelMismatch, TruncationWarning
 from gemel.tokens import Pieces
 
+Opened = TypeVar("Opened")
 TEXTS = sentences(300, seed=2, max_words=12)
 
 
@@ -160,6 +165,64 @@ def test_it_can_be_sent_to_another_process(encoder: NativeEncoder) -> None:
     again = pickle.loads(pickle.dumps(sent))
     assert (again.dim, again.on_truncate, again.n_threads) == (9, "chunk", 2)
     np.testing.assert_array_equal(again.encode(TEXTS), sent.encode(TEXTS))
+
+
+def replaced_after(folder: Path, other: Path, opened: Callable[[Path], Opened]) -> Opened:
+    """What was opened from a folder in whose place another model stands by now."""
+    model = opened(folder)
+    shutil.rmtree(folder)
+    shutil.copytree(other, folder)
+    return model
+
+
+@pytest.fixture
+def two_models(tiny_bert: Path, tmp_path: Path) -> tuple[Path, Path]:
+    for name, factor in (("model", 1), ("other", 2)):
+        shutil.copytree(tiny_bert, tmp_path / name)
+        weights = load_file(tmp_path / name / "model.safetensors")
+        weights["embeddings.word_embeddings.weight"] *= np.float32(factor)
+        save_file(weights, tmp_path / name / "model.safetensors", metadata={"format": "pt"})
+    return tmp_path / "model", tmp_path / "other"
+
+
+def test_a_folder_that_was_replaced_cannot_name_the_model_that_computes(
+    two_models: tuple[Path, Path], tmp_path: Path
+) -> None:
+    encoder = replaced_after(*two_models, native)
+    for read_again in (
+        lambda: encoder.fingerprint,
+        lambda: encoder.with_dim(5).fingerprint,
+        lambda: encoder.save(tmp_path / "saved"),
+        lambda: pickle.dumps(encoder),
+    ):
+        with pytest.raises(ModelMismatch, match=r"has changed since this model was opened .*open it again"):
+            read_again()
+    assert not (tmp_path / "saved").exists()
+
+
+def test_a_fingerprint_that_was_read_in_time_stays(two_models: tuple[Path, Path]) -> None:
+    before = native(two_models[0]).fingerprint
+
+    def opened(folder: Path) -> NativeEncoder:
+        encoder = native(folder)
+        assert encoder.fingerprint == before
+        return encoder
+
+    assert replaced_after(*two_models, opened).fingerprint == before
+
+
+def test_another_process_refuses_another_model_and_takes_a_copy_of_the_same(
+    two_models: tuple[Path, Path], tmp_path: Path
+) -> None:
+    sent = replaced_after(*two_models, lambda folder: pickle.dumps(native(folder)))
+    with pytest.raises(ModelMismatch, match=r"holds the model .* was there when it was pickled"):
+        pickle.loads(sent)
+    copied = tmp_path / "copy"
+    shutil.copytree(two_models[1], copied)
+    sent = replaced_after(copied, two_models[1], lambda folder: pickle.dumps(native(folder)))
+    again = pickle.loads(sent)
+    np.testing.assert_array_equal(again.encode(TEXTS), native(two_models[1]).encode(TEXTS))
+    assert again.fingerprint == native(two_models[1]).fingerprint
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from gemel import load_reranker
 from gemel.checkpoint import read_encoder_folder
 from gemel.contracts import Reranker
 from gemel.engine import NativeReranker
-from gemel.errors import InvalidInput, TruncationWarning
+from gemel.errors import InvalidInput, ModelMismatch, TruncationWarning
 from gemel.model import CrossEncoder
 
 PAIRS = list(zip(sentences(80, 1, 4), sentences(80, 2, 4), strict=True))
@@ -52,6 +53,21 @@ def test_several_labels_and_batches(tiny_bert: Path, tmp_path: Path) -> None:
     assert model.score([]).shape == (0, 3)
     with pytest.raises(InvalidInput, match="ranking needs one score a pair"):
         model.rank("the", ["a"])
+
+
+def test_a_folder_that_was_replaced_cannot_name_the_model_that_scores(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    saved(tiny_bert, tmp_path / "ce")
+    sent, model = pickle.dumps(load_reranker(tmp_path / "ce")), load_reranker(tmp_path / "ce")
+    assert pickle.loads(sent).fingerprint == load_reranker(tmp_path / "ce").fingerprint
+    CrossEncoder.from_encoder(read_encoder_folder(tiny_bert), device="cpu").save(
+        tmp_path / "ce", overwrite=True
+    )
+    with pytest.raises(ModelMismatch, match="has changed since this model was opened"):
+        assert model.fingerprint
+    with pytest.raises(ModelMismatch, match="was there when it was pickled"):
+        pickle.loads(sent)
 
 
 def test_raw_scores_and_shorter_pairs_are_chosen_at_load(tiny_bert: Path, tmp_path: Path) -> None:
