@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -36,21 +35,28 @@ class EncoderChoice:
     prompt: str | None = None
 
     def open(self) -> TextEncoder:
-        """The encoder; a process opens it once."""
-        return _opened(self)
+        """The encoder as its files are now."""
+        encoder = load_encoder(
+            self.model,
+            precision=self.precision,
+            device=self.device,
+            threads=self.threads,
+            pooling=self.pooling,
+            on_truncate=self.on_truncate,
+        )
+        encoder = encoder if self.prompt is None else encoder.with_prompt(self.prompt)
+        _last_opened[:] = [(self, encoder.fingerprint, encoder)]
+        return encoder
+
+    def opened(self, fingerprint: str) -> TextEncoder:
+        """The encoder that this process has opened last, if it is the one that is meant; else a fresh one."""
+        for *opened, encoder in tuple(_last_opened):
+            if opened == [self, fingerprint]:
+                return encoder
+        return self.open()
 
 
-@lru_cache(maxsize=1)
-def _opened(choice: EncoderChoice) -> TextEncoder:
-    encoder = load_encoder(
-        choice.model,
-        precision=choice.precision,
-        device=choice.device,
-        threads=choice.threads,
-        pooling=choice.pooling,
-        on_truncate=choice.on_truncate,
-    )
-    return encoder if choice.prompt is None else encoder.with_prompt(choice.prompt)
+_last_opened: list[tuple[EncoderChoice, str, TextEncoder]] = []  # one at most: models are large
 
 
 class PartDone(NamedTuple):
@@ -71,7 +77,7 @@ class PartWriter:
 
     def __call__(self, part: Part) -> PartDone:
         """Encode and write; done twice, the same file is written twice."""
-        encoder = self.choice.open()
+        encoder = self.choice.opened(self.fingerprint)
         if encoder.fingerprint != self.fingerprint:
             raise ModelMismatch(
                 f"a worker has opened {self.choice.model or 'the default model'} with the fingerprint "

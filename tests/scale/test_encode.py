@@ -12,12 +12,13 @@ from typing import Any
 import fsspec
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from stand_ins import sentences
 
 from gemel import load_encoder
 from gemel.data.stored_vectors import open_vectors
 from gemel.errors import InvalidInput, MissingExtra, ModelMismatch, TruncationWarning, WriteFailed
-from gemel.scale import EncodedFiles, EncodingSettings, LocalRunner, encode_files
+from gemel.scale import EncodedFiles, EncodingSettings, LocalRunner, encode_files, parts
 from gemel.scale.inputs import Part
 from gemel.scale.manifest import NAME, part_name
 from gemel.scale.parts import EncoderChoice, PartWriter, open_parts
@@ -172,6 +173,31 @@ def test_a_worker_that_would_make_other_vectors_is_refused(tiny_bert: Path, tmp_
     with pytest.raises(ModelMismatch, match=r"a worker encodes by native float32.*, expected native int8"):
         writer(Part(0, [1], ["a dog"]))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_was_trained_anew_is_opened_anew(
+    tiny_bert: Path, tmp_path: Path, files: list[str]
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(tiny_bert, model)
+    before = encode_files(model, files, tmp_path / "before", settings=SETTINGS)
+    weights = load_file(model / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"] *= np.float32(2)
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    after = encode_files(model, files, tmp_path / "after", settings=SETTINGS)
+    fresh = load_encoder(model)
+    assert after.fingerprint == fresh.fingerprint != before.fingerprint
+    texts = sentences(30, seed=5, max_words=9)
+    np.testing.assert_array_equal(open_parts(tmp_path / "after").vectors, fresh.encode(texts))
+
+
+def test_a_worker_opens_a_model_once(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    choice, n_opened = EncoderChoice(str(tiny_bert)), []
+    monkeypatch.setattr(parts, "load_encoder", lambda *a, **k: n_opened.append(1) or load_encoder(*a, **k))
+    encoder = choice.open()
+    assert choice.opened(encoder.fingerprint) is choice.opened(encoder.fingerprint) is encoder
+    assert len(n_opened) == 1
+    assert choice.opened("another") is not encoder
 
 
 def test_object_storage_is_read_and_written(tiny_bert: Path) -> None:
