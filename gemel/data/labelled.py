@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.class_names import class_name
 from gemel.data.layouts import opened_table
 from gemel.data.tables import Table, describe, is_text
 from gemel.errors import InvalidInput
@@ -64,8 +65,8 @@ def read_labelled(
         of_label = _chosen([label] if label else None, LABEL_COLUMNS, found, "label", table)[0]
         texts, names = [], []
         for number, row in rows:
-            texts.append(" ".join(_cell(row.get(column), column, table.place(number)) for column in columns))
-            names.append(_cell(row.get(of_label), of_label, table.place(number)))
+            texts.append(" ".join(_text(row.get(column), column, table.place(number)) for column in columns))
+            names.append(_class(row.get(of_label), of_label, table.place(number)))
     if not texts:
         raise InvalidInput(f"{path} holds no labelled texts; expected at least one row")
     known = tuple(label_names) if label_names is not None else _ordered(names)
@@ -93,17 +94,28 @@ def _chosen(
     return chosen
 
 
-def _cell(value: object, column: str, place: str) -> str:
+def _text(value: object, column: str, place: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not is_text(value) or not value.strip():
-        shown = "empty" if value == "" else describe(value)
-        raise InvalidInput(f"{place}: {column} is {shown}; expected a text")
+        raise InvalidInput(f"{place}: {column} is {_shown(value)}; expected a text")
     return value
+
+
+def _class(value: object, column: str, place: str) -> str:
+    name = class_name(value)
+    if name is None:
+        raise InvalidInput(
+            f"{place}: {column} is {_shown(value)}; expected the name or the whole number of a class"
+        )
+    return name
+
+
+def _shown(value: object) -> str:
+    return "empty" if is_text(value) else describe(value)
 
 
 def _ordered(names: Sequence[str]) -> tuple[str, ...]:
     """The classes: numbers by their value, then names by the alphabet."""
-    return tuple(
-        sorted(set(names), key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
-    )
+    numbers = {name: int(name) for name in names if name.isdecimal()}  # ² is a digit, and int() refuses it
+    return tuple(sorted(set(names), key=lambda name: (name not in numbers, numbers.get(name, 0), name)))
