@@ -90,7 +90,8 @@ def _texts(corpus: str | None, column: str, limit: int) -> list[str]:
         return read_docstring_corpus(limit).sentences
     from gemel.data.texts import TextSource
 
-    return [record.text for record in islice(TextSource(corpus, column=column).records(), limit)]
+    source = TextSource(corpus, column=column, options=("--column",))
+    return [record.text for record in islice(source.records(), limit)]
 
 
 def _ceiling(encoder: NativeEncoder) -> float:

@@ -174,7 +174,12 @@ def _fit(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
     name, output = choices["model"], Path(choices["output"]).expanduser()
     check_free(output, choices["overwrite"])  # now, and not after minutes of tuning
     began = time.perf_counter()
-    examples = read_labelled(choices["fit"], text=choices["column"], label=choices["label_column"])
+    examples = read_labelled(
+        choices["fit"],
+        text=choices["column"],
+        label=choices["label_column"],
+        named_by={"text": "--column", "label": "--label-column"},
+    )
     labels = [examples.label_names[number] for number in examples.labels]
     is_copied = choices["tune"] or (name is not None and Path(name).expanduser().is_dir())
     with tempfile.TemporaryDirectory(prefix="gemel-tuned-") as folder:
@@ -245,7 +250,7 @@ def _read_labels(given: str) -> dict[str, list[str]] | list[str]:
 
     if split_suffixes(given)[0] == "txt":
         return [record.text.strip() for record in TextSource(given).records() if record.text.strip()]
-    described = read_labelled(given)
+    described = read_labelled(given, named_by={})  # --column is that of INPUT
     texts: dict[str, list[str]] = {name: [] for name in described.label_names}
     for text, number in zip(described.texts, described.labels, strict=True):
         texts[described.label_names[number]].append(text)

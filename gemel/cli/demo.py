@@ -132,7 +132,8 @@ def _python_corpus(limit: int) -> tuple[list[str], str]:
 def _own_corpus(file: str, column: str, limit: int) -> tuple[list[str], str]:
     from gemel.data.texts import TextSource
 
-    texts = [record.text.strip() for record in TextSource(file, column=column).records()]
+    source = TextSource(file, column=column, options=("--column",))
+    texts = [record.text.strip() for record in source.records()]
     kept = list(dict.fromkeys(text for text in texts if text))
     if len(kept) < 2:
         raise InvalidInput(f"{file} holds {len(kept)} different texts; the demo needs at least 2")

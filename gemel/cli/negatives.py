@@ -186,7 +186,7 @@ def _search(examples: Examples, rules: NegativeRules, choices: Mapping[str, Any]
     anchor_encoder = encoder.with_prompt(choices["anchor_prompt"]) if choices["anchor_prompt"] else encoder
     texts = []
     if choices["corpus"]:
-        source = TextSource(choices["corpus"], column=choices["column"])
+        source = TextSource(choices["corpus"], column=choices["column"], options=("--column",))
         texts = [record.text for record in source.records()]
     return HardNegatives(
         examples,

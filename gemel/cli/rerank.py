@@ -58,5 +58,7 @@ def _texts(
         return list(range(len(given))), list(given)
     from gemel.data.texts import TextSource
 
-    records = list(TextSource(file, column=column or "text", id_column=id_column).records())
+    taken = ("--column", "--id-column")
+    source = TextSource(file, column=column or "text", id_column=id_column, options=taken)
+    records = list(source.records())
     return [record.id for record in records], [record.text for record in records]

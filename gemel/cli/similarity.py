@@ -87,4 +87,4 @@ def _source(file: str, column: str) -> TextSource:
     from gemel.data.texts import TextSource
 
     is_plain = file.removesuffix(".gz").removesuffix(".zst").endswith(".txt")
-    return TextSource(file, column="text" if is_plain else column)
+    return TextSource(file, column="text" if is_plain else column, options=("--column",))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from gemel.errors import InvalidInput
 
 TEXT_COLUMNS = ("text", "sentence", "content")
 LABEL_COLUMNS = ("label", "class", "category", "intent")
+NAMED_BY = {"text": "text=", "label": "label="}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +54,20 @@ def read_labelled(
     text: str | Sequence[str] | None = None,
     label: str | None = None,
     label_names: Sequence[str] | None = None,
+    named_by: Mapping[str, str] = NAMED_BY,
 ) -> LabelledTexts:
     """The labelled texts of a file.
 
     `text` names the column, or several that are joined by a blank (a title and a body); `label` the class's.
-    `label_names` are the classes in their order, where another file has set them.
+    `label_names` are the classes in their order, where another file has set them. `named_by` is how a caller
+    names the columns of text and label, for messages to advise.
     """
     with opened_table(path) as table:
         rows = list(table.rows())
         found = table.columns or (list(rows[0][1]) if rows else [])
-        columns = _chosen([text] if isinstance(text, str) else text, TEXT_COLUMNS, found, "text", table)
-        of_label = _chosen([label] if label else None, LABEL_COLUMNS, found, "label", table)[0]
+        choose = partial(_chosen, found=found, table=table, named_by=named_by)
+        columns = choose("text", [text] if isinstance(text, str) else text, TEXT_COLUMNS)
+        of_label = choose("label", [label] if label else None, LABEL_COLUMNS)[0]
         texts, names = [], []
         for number, row in rows:
             texts.append(" ".join(_text(row.get(column), column, table.place(number)) for column in columns))
@@ -81,15 +86,25 @@ def read_labelled(
 
 
 def _chosen(
-    named: Sequence[str] | None, usual: Sequence[str], found: Sequence[str], role: str, table: Table
+    role: str,
+    named: Sequence[str] | None,
+    usual: Sequence[str],
+    *,
+    found: Sequence[str],
+    table: Table,
+    named_by: Mapping[str, str],
 ) -> list[str]:
     chosen = list(named) if named else [name for name in usual if name in found][:1]
     missing = [name for name in chosen if name not in found]
     if missing or not chosen:
         wanted = ", ".join(missing) or f"one of {', '.join(usual)}"
+        advice = (
+            f"name the column of the {role} with {named_by[role]}"
+            if role in named_by
+            else f"rename the column of the {role}"
+        )
         raise InvalidInput(
-            f"{table.name} has the columns {', '.join(found) or 'none'}; expected {wanted}: "
-            f"name the column of the {role} with {role}= or --{role}-column"
+            f"{table.name} has the columns {', '.join(found) or 'none'}; expected {wanted}: {advice}"
         )
     return chosen
 

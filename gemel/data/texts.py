@@ -39,6 +39,7 @@ class TextSource:
     id_column: str | None = None
     label: str | None = None  # what messages call it, where that is not its path
     other_columns: tuple[str, ...] | None = ()  # that `rows` gives beside each text; None for all others
+    options: tuple[str, ...] = ("--column", "--id-column", "--input-format")  # that messages may advise
 
     @property
     def name(self) -> str:
@@ -91,11 +92,15 @@ class TextSource:
             compression = named_compression or compression
         if kind not in ("txt", *TABLE_FORMATS):
             unknown = "an unknown suffix" if self.format is None else f"the unknown format {self.format!r}"
-            raise InvalidInput(f"{self.name} has {unknown}; {_EXPECTED}; say which with --input-format")
+            advice = (
+                "say which with --input-format" if "--input-format" in self.options else "rename the file"
+            )
+            raise InvalidInput(f"{self.name} has {unknown}; {_EXPECTED}; {advice}")
         if kind == "parquet" and (compression or self.is_stdin):
             raise InvalidInput(f"{self.name}: parquet is read from plain files only; save it as one first")
         if kind == "txt" and (self.id_column is not None or self.column != "text" or self.other_columns):
-            raise InvalidInput(f"{self.name}: a .txt file has no columns; leave out --column and --id-column")
+            given = " and ".join(option for option in self.options if option.endswith("column"))
+            raise InvalidInput(f"{self.name}: a .txt file has no columns; leave out {given}")
         return kind, compression
 
     def _raw(self, kind: str, stream: IO[bytes]) -> Iterator[_Raw]:

@@ -249,6 +249,11 @@ def test_bad_labels_and_folders_are_named(tiny_bert: Path, tmp_path: Path) -> No
         call("classify", "--labels", "labels.txt", "-m", tiny_bert, "a dog")
     with pytest.raises(InvalidInput, match=r"cannot read missing\.csv"):
         call("classify", "--labels", "dog,cat", "-m", tiny_bert, "missing.csv")
+    (tmp_path / "labels.csv").write_text("text,name\na dog,dog\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"expected one of label, .*: rename the column of the label$"):
+        call("classify", "--labels", tmp_path / "labels.csv", "-m", tiny_bert, "a dog")
+    with pytest.raises(InvalidInput, match=r"name the column of the label with --label-column$"):
+        call("classify", "--fit", tmp_path / "labels.csv", "-o", tmp_path / "c", "-m", tiny_bert)
     with pytest.raises(ModelNotFound, match="there is no classifier folder"):
         call("classify", "-m", tmp_path / "nowhere", "a dog")
     with pytest.raises(InvalidModel, match="so it is no text classifier"):

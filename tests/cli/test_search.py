@@ -162,6 +162,9 @@ def test_what_can_only_be_a_file_is_no_text_to_rerank(tmp_path: Path, cross_enco
     asking = ("rerank", "who sleeps?", "-m", cross_encoder)
     assert "cannot read missing.txt: No such file" in run(*asking, "missing.txt", check=1).stderr
     assert "give one file, or texts alone" in run(*asking, "a.txt", "b.csv", check=2).stderr
+    (tmp_path / "a.pdf").touch()
+    unknown = run(*asking, tmp_path / "a.pdf", check=1).stderr
+    assert unknown.endswith("; rename the file\n")  # there is no --input-format to say it with
     for option in ("--column", "--id-column"):
         assert "go with a file" in run(*asking, "the dog sleeps", option, "x", check=2).stderr
 

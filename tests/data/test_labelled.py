@@ -77,7 +77,11 @@ def test_the_classes_of_another_file_are_kept(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (["text\tlabel"], "holds no labelled texts"),
-        (["words\tlabel", "x\t1"], "has the columns words, label; expected one of text, sentence, content"),
+        (
+            ["words\tlabel", "x\t1"],
+            "has the columns words, label; expected one of text, sentence, content: "
+            "name the column of the text with text=",
+        ),
         (["text\tkind", "x\t1"], "expected one of label, class"),
         (["text\tlabel", "x\t"], "line 2: label is empty; expected the name or the whole number of a class"),
         (["text\tlabel", "x\t "], "line 2: label is empty"),

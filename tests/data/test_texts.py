@@ -330,6 +330,16 @@ def test_what_is_no_file_of_texts_gets_one_clear_sentence(tmp_path: Path) -> Non
         read(save(tmp_path / "a.parquet.gz", b""))
 
 
+def test_only_options_that_a_command_takes_are_advised(tmp_path: Path) -> None:
+    unknown, plain = save(tmp_path / "a.pdf", "a"), save(tmp_path / "a.txt", "a\n")
+    with pytest.raises(InvalidInput, match=r"or \.parquet; rename the file$"):
+        list(TextSource(unknown, options=("--column",)).records())
+    with pytest.raises(InvalidInput, match=r"has no columns; leave out --column$"):
+        list(TextSource(plain, column="x", options=("--column",)).records())
+    with pytest.raises(InvalidInput, match=r"has no columns; leave out --column and --id-column$"):
+        list(TextSource(plain, column="x").records())
+
+
 def test_rows_are_counted_where_they_can_be_read_twice(tmp_path: Path) -> None:
     assert TextSource(save(tmp_path / "a.csv", 'text\n"one\nrow"\nanother\n')).count_rows() == 2
     assert TextSource("-").count_rows() is None
