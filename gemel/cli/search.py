@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 QUERIES_AT_ONCE = 256
 SHOWN_LINES = 6
 SHOWN_INFLUENCES = 5
+PROMPT = "search: "
 
 
 @click.command("search")
@@ -67,13 +68,14 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
       gemel search reviews < questions.txt > answers.jsonl
       gemel search postgresql://me@localhost/texts/reviews "battery"
     """
+    _check(choices)
     asker = Asker(_opened(path, choices), choices)
     shows = sys.stdout.isatty() and not as_json
     with closing(asker.collection):
         if query is not None and query != "-":
             asker.answer([query], shows=shows)
         elif query is None and sys.stdin.isatty():
-            _prompt(asker, as_json)
+            _prompt(asker, shows=shows)
         else:
             from gemel.data.lines import decoded_lines
 
@@ -81,6 +83,14 @@ def command(path: str, query: str | None, as_json: bool, **choices: Any) -> None
             queries = (line for line in lines if line)
             while window := list(islice(queries, QUERIES_AT_ONCE)):
                 asker.answer(window, shows=shows)
+
+
+def _check(choices: Mapping[str, Any]) -> None:
+    """Refuse what would not be heeded."""
+    if options.was_given("candidates") and choices["rerank"] is None:
+        raise click.UsageError("--candidates goes with --rerank, the cross-encoder that reads them")
+    if choices["model"] is not None and choices["mode"] == "lexical":
+        raise click.UsageError("--mode lexical compares words and takes no model; leave out -m")
 
 
 class Asker:
@@ -136,8 +146,8 @@ def _reranking(choices: Mapping[str, Any]) -> Any:
     return Reranking(load_reranker(choices["rerank"], **compute), n_candidates=choices["candidates"])
 
 
-def _prompt(asker: Asker, as_json: bool) -> None:
-    """Ask until the end of input, or an empty line."""
+def _prompt(asker: Asker, *, shows: bool) -> None:
+    """Ask until the end of input, or an empty line; where results go to a file, only results do."""
     with suppress(ImportError):
         import readline  # noqa: F401  lines can be edited, and called back
 
@@ -145,13 +155,20 @@ def _prompt(asker: Asker, as_json: bool) -> None:
     click.secho(f"{n_records:,} records in {asker.collection.name}; an empty line leaves", dim=True, err=True)
     while True:
         try:
-            query = input("search: ").strip()
+            query = _asked().strip()
         except EOFError:
-            click.echo()
+            click.echo(err=True)
             return
         if not query:
             return
-        asker.answer([query], shows=not as_json)
+        asker.answer([query], shows=shows)
+
+
+def _asked() -> str:
+    if sys.stdout.isatty():
+        return input(PROMPT)  # which has to know it, to draw an edited line anew
+    click.echo(PROMPT, nl=False, err=True)
+    return input()
 
 
 # JSON lines ------------------------------------------------------------------------------------------------

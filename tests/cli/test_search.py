@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import pty
 import re
 import subprocess
 from pathlib import Path
@@ -130,6 +133,32 @@ def test_without_a_query_there_is_a_prompt_until_an_empty_line(made: Path) -> No
 def test_a_prompt_ends_with_the_input(made: Path) -> None:
     shown = on_a_terminal("search", made, "-k", 1, "--json", typed=["guitar\n", "\x04"])
     assert '"id": 1' in shown
+
+
+def test_a_prompt_leaves_only_results_in_a_file(made: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    os.write(ours, b"guitar\n\x04")
+    with (tmp_path / "found.jsonl").open("wb") as found:
+        done = subprocess.run(
+            [*GEMEL, "search", str(made), "-k", "1", "--mode", "lexical"],
+            stdin=theirs,
+            stdout=found,
+            stderr=subprocess.PIPE,
+            timeout=120,
+            check=True,
+        )
+    os.close(theirs)
+    os.close(ours)
+    (line,) = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(line)["id"] == 1
+    assert done.stderr.count(b"search: ") == 2
+
+
+def test_what_would_not_be_heeded_is_refused(made: Path, tiny_bert: Path) -> None:
+    alone = run("search", made, "dog", "--candidates", 6, check=2).stderr
+    assert "--candidates goes with --rerank" in alone
+    lexical = run("search", made, "dog", "--mode", "lexical", "-m", tiny_bert, check=2).stderr
+    assert "--mode lexical compares words and takes no model; leave out -m" in lexical
 
 
 def test_a_long_text_is_shown_from_its_first_match(made: Path, tmp_path: Path, tiny_bert: Path) -> None:
