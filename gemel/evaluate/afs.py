@@ -33,6 +33,7 @@ PROTOCOLS = ("ten folds", "cross-topic")
 Fit = Callable[[Examples], Encoder]  # trains an encoder on scored pairs
 
 _Rows = npt.NDArray[np.int64]
+_KnownBy = tuple[str, str]  # the fingerprint of an encoder and its engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,20 +75,19 @@ def evaluate_afs(
     texts = EncodedTexts(encoder, (text for column in data.pairs.columns.values() for text in column))
     splits = _splits(data, protocol, seed)
     parts = [(part, _correlations(data.pairs.take(rows), texts)) for part, _, rows in splits]
-    return _scores(parts, data, [encoder], f"not trained on AFS; {_spoken(protocol, seed)}", name)
+    return _scores(parts, data, [_known_by(encoder)], f"not trained on AFS; {_spoken(protocol, seed)}", name)
 
 
 def cross_validate_afs(
     fit: Fit, data: AfsData, *, protocol: str = "ten folds", name: str = "AFS", seed: int = 0
 ) -> Scores:
     """The figures of encoders that `fit` trains, each on all parts but the one that it is measured on."""
-    parts, encoders = [], []
+    parts, trained = [], []
     for part, training, measured in _splits(data, protocol, seed):
-        encoder, pairs = fit(data.pairs.take(training)), data.pairs.take(measured)
-        texts = EncodedTexts(encoder, (text for column in pairs.columns.values() for text in column))
-        parts.append((part, _correlations(pairs, texts)))
-        encoders.append(encoder)
-    return _scores(parts, data, encoders, f"trained on the other parts; {_spoken(protocol, seed)}", name)
+        figures, known_by = _fitted(fit, data.pairs.take(training), data.pairs.take(measured))
+        parts.append((part, figures))
+        trained.append(known_by)
+    return _scores(parts, data, trained, f"trained on the other parts; {_spoken(protocol, seed)}", name)
 
 
 def _splits(data: AfsData, protocol: str, seed: int) -> Iterator[tuple[str, _Rows, _Rows]]:
@@ -111,6 +111,17 @@ def _splits(data: AfsData, protocol: str, seed: int) -> Iterator[tuple[str, _Row
         yield part, np.setdiff1d(rows, measured), measured
 
 
+def _fitted(fit: Fit, training: Examples, measured: Examples) -> tuple[dict[str, float], _KnownBy]:
+    """The figures of an encoder that ends here: the next one is trained without it in memory."""
+    encoder = fit(training)
+    texts = EncodedTexts(encoder, (text for column in measured.columns.values() for text in column))
+    return _correlations(measured, texts), _known_by(encoder)
+
+
+def _known_by(encoder: Encoder) -> _KnownBy:
+    return encoder.fingerprint, engine_of(encoder)
+
+
 def _correlations(pairs: Examples, texts: EncodedTexts) -> dict[str, float]:
     first, second = pairs.columns.values()
     similarities = pairwise(texts.of(first), texts.of(second))
@@ -124,13 +135,13 @@ def _correlations(pairs: Examples, texts: EncodedTexts) -> dict[str, float]:
 def _scores(
     parts: Sequence[tuple[str, dict[str, float]]],
     data: AfsData,
-    encoders: Sequence[Encoder],
+    measured: Sequence[_KnownBy],
     protocol: str,
     name: str,
 ) -> Scores:
     metrics = {metric: float(np.mean([figures[metric] for _, figures in parts])) for metric in parts[0][1]}
     metrics |= {f"{metric}_{part}": value for part, figures in parts for metric, value in figures.items()}
-    prints = [encoder.fingerprint for encoder in encoders]
+    prints = [fingerprint for fingerprint, _ in measured]
     return Scores(
         name=name,
         metrics=metrics,
@@ -139,7 +150,7 @@ def _scores(
         n_examples=len(data.pairs),
         data_hash=data.data_hash,
         fingerprint=prints[0] if len(prints) == 1 else hashlib.sha256("".join(prints).encode()).hexdigest(),
-        engine=engine_of(encoders[0]),
+        engine=measured[0][1],
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +90,20 @@ def test_folds_are_those_of_their_seed(toy_encoder: ToyEncoder) -> None:
     first = evaluate_afs(toy_encoder, data, protocol="ten folds", seed=1)
     assert evaluate_afs(toy_encoder, data, protocol="ten folds", seed=1).metrics == first.metrics
     assert evaluate_afs(toy_encoder, data, protocol="ten folds", seed=2).metrics != first.metrics
+
+
+def test_one_trained_encoder_is_in_memory_at_a_time() -> None:
+    alive: list[weakref.ref[TableEncoder]] = []
+
+    def fit(training: Examples) -> TableEncoder:
+        gc.collect()
+        assert not [each for each in alive if each() is not None]
+        encoder = TableEncoder(PLACES)
+        alive.append(weakref.ref(encoder))
+        return encoder
+
+    cross_validate_afs(fit, TWO_TOPICS, protocol="cross-topic")
+    assert len(alive) == 2
 
 
 def test_encoders_of_several_parts_have_a_fingerprint_together() -> None:
