@@ -15,6 +15,7 @@ from gemel.similarity import normalise
 # between 0.04 and 0.1, and at 0.05 within 0.04 nats of that, but for TREC (0.1). Predictions do not depend on
 # it.
 TEMPERATURE = 0.05
+LEAST_TEMPERATURE = 1e-300  # a cosine divided by less may be more than a float64 holds
 PLACE = "{}"  # where a template takes the name of a class
 
 LabelTexts = Sequence[str] | Mapping[str, str | Sequence[str]]
@@ -33,8 +34,11 @@ class ZeroShotClassifier:
     ) -> None:
         """`labels` are names, or each name with one or more texts that describe it; each text is put into
         each template, such as "This text is about {}."."""
-        if not temperature > 0 or not np.isfinite(temperature):
-            raise InvalidInput(f"temperature is {temperature!r}; expected a number above 0, such as 0.05")
+        if not LEAST_TEMPERATURE <= temperature < np.inf:
+            raise InvalidInput(
+                f"temperature is {temperature!r}; expected a number above 0 that cosines can be divided by, "
+                "such as 0.05"
+            )
         texts_of = _checked_labels(labels)
         templates = _checked_templates(template)
         self.encoder = encoder
@@ -58,10 +62,9 @@ class ZeroShotClassifier:
 
     def probabilities(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """How likely each label is for each text (n, labels); rows add up to 1."""
-        logits = self.similarities(texts) / np.float32(self.temperature)
-        shares: npt.NDArray[np.float32] = np.exp(logits - logits.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        return shares
+        logits = self.similarities(texts).astype(np.float64) / self.temperature
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The likeliest label of each text."""

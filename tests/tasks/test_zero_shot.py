@@ -61,6 +61,14 @@ def test_a_lower_temperature_is_surer_and_predicts_the_same(toy_encoder: ToyEnco
     np.testing.assert_allclose(sure.probabilities(texts).sum(axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("temperature", [1e-40, 1e-300])
+def test_however_low_the_temperature_probabilities_are_numbers(temperature: float) -> None:
+    classifier = ZeroShotClassifier(PlaneEncoder(), ["2 0", "0 5"], temperature=temperature)
+    found = classifier.probabilities(["3 4", "4 3", "-1 0"])
+    assert found.dtype == np.float32
+    assert found.tolist() == [[0, 1], [1, 0], [0, 1]]
+
+
 def test_no_texts_have_no_probabilities(toy_encoder: ToyEncoder) -> None:
     classifier = ZeroShotClassifier(toy_encoder, ["dog", "piano"])
     assert classifier.probabilities([]).shape == (0, 2)
@@ -79,6 +87,13 @@ def test_no_texts_have_no_probabilities(toy_encoder: ToyEncoder) -> None:
         (["dog", "cat"], {"template": "about"}, "the template is 'about'; expected one {} for the label"),
         (["dog", "cat"], {"template": []}, "no template was given; expected one {}"),
         (["dog", "cat"], {"temperature": 0}, "temperature is 0; expected a number above 0"),
+        (
+            ["dog", "cat"],
+            {"temperature": 1e-310},
+            "temperature is 1e-310; expected a number above 0 that cosines",
+        ),
+        (["dog", "cat"], {"temperature": float("nan")}, "temperature is nan; expected a number"),
+        (["dog", "cat"], {"temperature": float("inf")}, "temperature is inf; expected a number"),
     ],
 )
 def test_bad_labels_are_named_in_a_sentence(
