@@ -97,3 +97,7 @@ def _check(train: LabelledTexts, test: LabelledTexts, shots: Sequence[int], seed
         )
     if not len(seeds):
         raise InvalidInput("seeds is empty; expected one or more, such as range(10)")
+    if len(set(seeds)) < len(seeds):
+        raise InvalidInput(
+            f"seeds is {list(seeds)}; expected each once: the same seed draws the same examples"
+        )

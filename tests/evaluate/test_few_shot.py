@@ -116,6 +116,7 @@ def test_a_class_without_examples_is_never_predicted() -> None:
         (TRAIN, TEST, [], [0], r"shots is \[\]; expected numbers of examples a class"),
         (TRAIN, TEST, [0], [0], r"shots is \[0\]; expected numbers of examples a class"),
         (TRAIN, TEST, [8], [], "seeds is empty; expected one or more"),
+        (TRAIN, TEST, [8], [1, 2, 1], r"seeds is \[1, 2, 1\]; expected each once"),
     ],
 )
 def test_bad_input_is_named_in_a_sentence(
