@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from gemel.checkpoint import RerankerFolder
+from gemel.checkpoint import RerankerFolder, read_reranker_folder
 from gemel.contracts import checked_pairs, checked_texts
 from gemel.errors import InvalidInput, TruncationWarning
+from gemel.progress import progress_bar
 from gemel.tokens import Ids, PairTokenizer
 
 Scores = npt.NDArray[np.float32]
@@ -41,18 +44,31 @@ class PairScorer(ABC):
         """What each score stands for."""
         return self.folder.labels
 
+    def note_saved(self, target: str | Path) -> None:
+        """Go on with the new files where this very model was just saved into its own folder."""
+        if Path(target).resolve() == self.folder.path.resolve():
+            saved, own = read_reranker_folder(target), self.folder
+            self.folder = replace(saved, max_tokens=own.max_tokens, activation=own.activation)
+
     def score(self, pairs: Sequence[tuple[str, str]], *, show_progress: bool | None = None) -> Scores:
         """One score a pair (n,), or one a label (n, labels); larger is better."""
         pairs = checked_pairs(pairs)
         scores = np.zeros((len(pairs), len(self.labels)), np.float32)
-        if pairs:
-            ids, types, n_truncated = self.tokenizer.pieces(pairs)
-            if n_truncated:
-                warnings.warn(
-                    TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2
-                )
-            self._score(ids, types, scores, show_progress)
+        n_truncated = self._score_windows(pairs, scores, show_progress)
+        if n_truncated:
+            warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
         return scores[:, 0] if len(self.labels) == 1 else scores
+
+    def _score_windows(self, pairs: list[tuple[str, str]], scores: Scores, show_progress: bool | None) -> int:
+        """Fill in the scores, by turns: the tokens of all pairs would take far more memory than the pairs."""
+        windows, n_truncated = self.tokenizer.windows(pairs), 0
+        with progress_bar(len(pairs), "score", show_progress if len(windows) > 1 else False, "pairs") as bar:
+            for window in windows:
+                ids, types, n_cut = self.tokenizer.pieces(pairs[window], window.start)
+                self._score(ids, types, scores[window], show_progress if len(windows) == 1 else False)
+                n_truncated += n_cut
+                bar.update(len(ids))
+        return n_truncated
 
     def tokenise(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[Ids], list[Ids], int]:
         """Token ids and token types of each pair as this model reads them, and how many were cut."""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_ins import read_json, sentences, write_json
 
+import gemel.tokens.pieces
 import gemel.tokens.texts
 from gemel.checkpoint import read_encoder_folder
 from gemel.errors import InvalidInput, InvalidModel
@@ -164,6 +165,19 @@ def test_chunks_hold_the_prompt_and_all_tokens(tokenizer: TextTokenizer) -> None
     assert all((ids[1:3] == prompt).all() for ids in pieces.ids)
 
 
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_a_prompt_that_ends_in_a_space_takes_no_word_of_the_text_along(
+    tiny_model: Callable[[str], Path], architecture: str
+) -> None:
+    tokenizer = open_text_tokenizer(tiny_model(architecture), max_tokens=20)
+    pieces = tokenizer.pieces(["cat " + "man dog " * 30], prompt="the red ", on_truncate="chunk")
+    whole = tokenizer.contents(["the red cat"])[0]
+    n_prompt, once = len(whole) - 1, whole[-1]
+    assert len(pieces.ids) > 2
+    assert all((ids[1 : n_prompt + 1] == whole[:-1]).all() for ids in pieces.ids)
+    assert [int((ids == once).sum()) for ids in pieces.ids] == [1] + [0] * (len(pieces.ids) - 1)
+
+
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta"])
 def test_a_huge_text_read_in_parts_gives_the_ids_of_the_whole(
     tiny_model,
@@ -200,6 +214,40 @@ def test_a_folder_with_only_a_vocabulary_is_read(tiny_bert: Path, tmp_path: Path
         assert ours.tolist() == theirs.tolist()
 
 
+@pytest.mark.parametrize("key", ["do_lower_case", "tokenize_chinese_chars", "strip_accents"])
+def test_a_flag_is_true_false_or_not_given(tiny_bert: Path, tmp_path: Path, key: str) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "model")
+    file = tmp_path / "model" / "tokenizer_config.json"
+    settings = {**read_json(file), "tokenizer_class": "BertTokenizer"}
+    settings.pop(key, None)
+    write_json(file, settings)
+    expected = open_text_tokenizer(tmp_path / "model", 20).pieces(["The Mán 한국어"]).flat.tolist()
+    write_json(file, {**settings, key: None})
+    assert open_text_tokenizer(tmp_path / "model", 20).pieces(["The Mán 한국어"]).flat.tolist() == expected
+    for value in (0, 1, "false"):
+        write_json(file, {**settings, key: value})
+        with pytest.raises(InvalidModel, match=f"sets {key} to {value!r}, and true or false was expected"):
+            open_text_tokenizer(tmp_path / "model", 20)
+
+
+def test_a_side_that_is_none_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "model")
+    file = tmp_path / "model" / "tokenizer_config.json"
+    write_json(file, {**read_json(file), "truncation_side": "up"})
+    with pytest.raises(InvalidModel, match="sets truncation_side to 'up', and left or right was expected"):
+        open_text_tokenizer(tmp_path / "model", 20)
+
+
+def test_a_vocabulary_without_its_unknown_token_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "model")
+    file = tmp_path / "model" / "tokenizer.json"
+    tokenizer = read_json(file)
+    tokenizer["model"]["unk_token"] = "[NONE]"
+    write_json(file, tokenizer)
+    with pytest.raises(InvalidModel, match=r"has no '\[NONE\]' in its vocabulary, the token of unknown"):
+        open_text_tokenizer(tmp_path / "model", 20)
+
+
 def test_a_folder_without_a_tokenizer_names_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match=r"has no tokenizer\.json; make one with: gemel convert"):
         TextTokenizer(tmp_path, {"model_type": "roberta"}, lowercase=False, max_tokens=20)
@@ -225,6 +273,34 @@ def test_pairs_are_cut_as_transformers_cuts_them(tiny_bert: Path) -> None:
     assert [row.tolist() for row in ids] == expected["input_ids"]
     assert [row.tolist() for row in types] == expected["token_type_ids"]
     assert n_truncated == np.sum([len(row) == 20 for row in ids])
+
+
+def test_long_pairs_and_texts_are_tokenised_a_few_at_a_time(
+    tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = sentences(60, 3, 30)
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    of_pairs = PairTokenizer(tiny_bert, {"model_type": "bert"}, lowercase=False, max_tokens=20)
+    of_texts = open_text_tokenizer(tiny_bert, max_tokens=20)
+    whole, contents = of_pairs.pieces(pairs), of_texts.contents(texts)
+    monkeypatch.setattr(gemel.tokens.pieces, "CHARACTERS_AT_ONCE", 300)
+    windows = of_pairs.windows(pairs)
+    assert len(windows) > 5
+    for window in windows:
+        assert window.stop - window.start == 1 or sum(len(a + b) for a, b in pairs[window]) <= 300
+    assert [row for window in windows for row in range(window.start, window.stop)] == list(range(60))
+    for ours, theirs in zip(of_pairs.pieces(pairs)[:2], whole[:2], strict=True):
+        assert [row.tolist() for row in ours] == [row.tolist() for row in theirs]
+    assert of_pairs.pieces(pairs)[2] == whole[2]
+    assert [row.tolist() for row in of_texts.contents(texts)] == [row.tolist() for row in contents]
+
+
+def test_a_pair_that_is_not_unicode_is_named(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = PairTokenizer(tiny_bert, {"model_type": "bert"}, lowercase=False, max_tokens=20)
+    for at_once in (1_000, 2):
+        monkeypatch.setattr(gemel.tokens.pieces, "CHARACTERS_AT_ONCE", at_once)
+        with pytest.raises(InvalidInput, match="the second text of pair 1 holds a lone surrogate"):
+            pairs.pieces([("a", "b"), ("a", "\ud800")])
 
 
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "xlm-roberta", "mpnet"])

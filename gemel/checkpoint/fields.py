@@ -6,6 +6,7 @@ A null means that the field is not given, as in every program that writes these 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,16 @@ def required_integer(config: Json, key: str, file: str) -> int:
     if value is None:
         raise InvalidModel(f"{file} lacks the key {key!r}, and a whole number of at least 1 was expected")
     return value
+
+
+def number(config: Json, key: str, file: str, default: float) -> float:
+    """A number that is not negative."""
+    value = config.get(key)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise wrong(config, key, file, "a number of at least 0")
+    return float(value)
 
 
 def flag(config: Json, key: str, file: str, default: bool) -> bool:

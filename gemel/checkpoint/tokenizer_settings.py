@@ -51,10 +51,14 @@ def said_otherwise(
     normaliser, splitter = (tokenizer.get(part) or {} for part in ("normalizer", "pre_tokenizer"))
     changes: dict[str, Any] = {}
     if has_bert_tokenizer(settings, architecture) and normaliser.get("type") == "BertNormalizer":
-        said = {name: settings[key] for key, name in NORMALISER_KEYS.items() if key in settings}
+        said = {
+            name: settings[key]
+            for key, name in NORMALISER_KEYS.items()
+            if settings.get(key) is not None or (key == "strip_accents" and key in settings)
+        }
         before, after = _effective(normaliser), _effective({**normaliser, **said})
         changes = {name: value for name, value in after.items() if value != before[name]}
-    if splitter.get("type") == "ByteLevel" and "add_prefix_space" in settings:
+    if splitter.get("type") == "ByteLevel" and settings.get("add_prefix_space") is not None:
         wanted = bool(settings["add_prefix_space"])
         changes |= {} if wanted == splitter.get("add_prefix_space") else {"add_prefix_space": wanted}
     return changes | ({"truncation_side": "left"} if settings.get("truncation_side") == "left" else {})

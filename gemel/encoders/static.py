@@ -21,6 +21,7 @@ from gemel.contracts import Vectors
 from gemel.encoders.baseline import Baseline, unit_rows
 from gemel.encoders.token_ids import Starts, TokenIds
 from gemel.errors import InvalidModel
+from gemel.tokens.opening import check_unknown_token
 from gemel.tokens.pieces import Ids
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def open_static(folder: str | Path) -> StaticEncoder:
         tokenizer = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
         raise InvalidModel(f"{found.tokenizer_file} is not a tokenizer ({error}): get it again") from None
+    check_unknown_token(tokenizer, found.path)
     mapping, weights = found.extra("mapping"), found.extra("weights")
     table = TokenTable(
         rows=found.rows(),

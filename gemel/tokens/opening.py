@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gemel.checkpoint import fields
 from gemel.checkpoint.tokenizer_settings import WORDPIECE_FAMILIES, has_bert_tokenizer, later_tokens
 from gemel.errors import InvalidModel
 from gemel.tokens.pieces import Ids
@@ -36,8 +36,9 @@ def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) 
         )
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    check_unknown_token(tokenizer, folder)
     settings = settings_of(folder)
-    _apply_settings(tokenizer, settings, config.get("model_type"))
+    _apply_settings(tokenizer, settings, config.get("model_type"), _settings_file(folder))
     _add_later_tokens(tokenizer, folder, settings)
     if lowercase:
         present = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
@@ -47,13 +48,36 @@ def open_tokenizer(folder: Path, config: Mapping[str, Any], *, lowercase: bool) 
 
 def settings_of(folder: Path) -> dict[str, Any]:
     """What tokenizer_config.json says, if there is one."""
-    file = folder / "tokenizer_config.json"
-    settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return settings if isinstance(settings, dict) else {}
+    return fields.read_json(folder / "tokenizer_config.json")
+
+
+def truncation_side(folder: Path) -> str:
+    """Which end of a long text is cut."""
+    settings, file = settings_of(folder), _settings_file(folder)
+    side = fields.text(settings, "truncation_side", file) or "right"
+    if side not in ("left", "right"):
+        raise fields.wrong(settings, "truncation_side", file, "left or right")
+    return side
+
+
+def _settings_file(folder: Path) -> str:
+    return str(folder / "tokenizer_config.json")
+
+
+def check_unknown_token(tokenizer: tokenizers.Tokenizer, folder: Path) -> None:
+    """Without it, the library would fail at the first word that is not in the vocabulary."""
+    from tokenizers import models
+
+    model = tokenizer.model
+    if isinstance(model, models.WordPiece | models.WordLevel) and model.token_to_id(model.unk_token) is None:
+        raise InvalidModel(
+            f"the tokenizer in {folder} has no {model.unk_token!r} in its vocabulary, the token of unknown "
+            "words: get the folder again"
+        )
 
 
 def _apply_settings(
-    tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any], architecture: object
+    tokenizer: tokenizers.Tokenizer, settings: Mapping[str, Any], architecture: object, file: str
 ) -> None:
     """What tokenizer_config.json says goes before what tokenizer.json says, as in transformers."""
     from tokenizers import normalizers, pre_tokenizers
@@ -62,14 +86,24 @@ def _apply_settings(
     if has_bert_tokenizer(settings, architecture) and isinstance(normalizer, normalizers.BertNormalizer):
         tokenizer.normalizer = normalizers.BertNormalizer(
             clean_text=normalizer.clean_text,
-            handle_chinese_chars=settings.get("tokenize_chinese_chars", normalizer.handle_chinese_chars),
-            strip_accents=settings.get("strip_accents", normalizer.strip_accents),
-            lowercase=settings.get("do_lower_case", normalizer.lowercase),
+            handle_chinese_chars=fields.flag(
+                settings, "tokenize_chinese_chars", file, normalizer.handle_chinese_chars
+            ),
+            strip_accents=_strips_accents(settings, file, normalizer.strip_accents),
+            lowercase=fields.flag(settings, "do_lower_case", file, normalizer.lowercase),
         )
-    if isinstance(splitter, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
+    if isinstance(splitter, pre_tokenizers.ByteLevel) and settings.get("add_prefix_space") is not None:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
-            add_prefix_space=bool(settings["add_prefix_space"]), use_regex=splitter.use_regex
+            add_prefix_space=fields.flag(settings, "add_prefix_space", file, splitter.add_prefix_space),
+            use_regex=splitter.use_regex,
         )
+
+
+def _strips_accents(settings: Mapping[str, Any], file: str, default: bool | None) -> bool | None:
+    """Here a null says something: that accents go where letters are made small."""
+    if "strip_accents" in settings and settings["strip_accents"] is None:
+        return None
+    return default if "strip_accents" not in settings else fields.flag(settings, "strip_accents", file, False)
 
 
 def _add_later_tokens(tokenizer: tokenizers.Tokenizer, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -90,12 +124,12 @@ def lone_id(config: Mapping[str, Any]) -> Ids:
 def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:
     from tokenizers import BertWordPieceTokenizer
 
-    settings = settings_of(folder)
+    settings, file = settings_of(folder), _settings_file(folder)
     wrapped = BertWordPieceTokenizer(
         str(folder / "vocab.txt"),
-        lowercase=settings.get("do_lower_case", True),
-        strip_accents=settings.get("strip_accents"),
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+        lowercase=fields.flag(settings, "do_lower_case", file, True),
+        strip_accents=_strips_accents(settings, file, None),
+        handle_chinese_chars=fields.flag(settings, "tokenize_chinese_chars", file, True),
     )
     tokenizer: tokenizers.Tokenizer = wrapped._tokenizer
     return tokenizer

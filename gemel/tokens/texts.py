@@ -13,12 +13,11 @@ import numpy.typing as npt
 from gemel import _native
 from gemel.contracts import OnTruncate
 from gemel.errors import InvalidInput, InvalidModel
-from gemel.tokens.opening import lone_id, open_tokenizer, settings_of, special_ids
-from gemel.tokens.pieces import Ids, Pieces, Token, not_unicode
+from gemel.tokens.opening import lone_id, open_tokenizer, special_ids, truncation_side
+from gemel.tokens.pieces import Ids, Pieces, Token, not_unicode, windows_of
 from gemel.tokens.plain import plain_tokenizer, with_others
 
-# The tokenizer library keeps some 500 bytes a token while it works: long texts go through it in parts.
-PART_CHARACTERS = 100_000
+PART_CHARACTERS = 100_000  # longer texts go through the tokenizer library in parts
 TEXTS_AT_ONCE = 4_096
 WINDOW_OVERLAP = 1 / 8  # of neighbouring windows, when a long text is read in chunks
 
@@ -28,7 +27,7 @@ class TextTokenizer:
 
     def __init__(self, folder: Path, config: Mapping[str, Any], *, lowercase: bool, max_tokens: int) -> None:
         self._tokenizer = open_tokenizer(folder, config, lowercase=lowercase)
-        self._keeps_the_end = settings_of(folder).get("truncation_side") == "left"
+        self._keeps_the_end = truncation_side(folder) == "left"
         self._lone_id = lone_id(config)
         self.max_tokens = max_tokens
         self.prefix, self.suffix = special_ids(self._tokenizer, folder)
@@ -164,11 +163,12 @@ class TextTokenizer:
 
     def _windowed(self, contents: list[Ids], prompt: str) -> Pieces:
         """Overlapping windows; each starts with the prompt, since that is what the model was trained on."""
-        n_prompt = min(self.prompt_tokens(prompt), self.room - 1)
+        prompt_ids = self._contents([prompt], None)[0][: self.room - 1]
         ids: list[Ids] = []
         owners: list[int] = []
         weights: list[int] = []
         for row, content in enumerate(contents):
+            n_prompt = _n_common(prompt_ids, content)
             head, body = content[:n_prompt], content[n_prompt:]
             windows = list(_windows(len(body), self.room - n_prompt))
             for start, end in windows:
@@ -189,9 +189,10 @@ class TextTokenizer:
     def _contents(self, texts: Sequence[str], at_most: int | None) -> list[Ids]:
         """Token ids without the special ones; beyond `at_most` only one more, to tell that there is more."""
         contents: list[Ids] = []
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            batch = texts[start : start + TEXTS_AT_ONCE]
-            short = [text if len(text) <= PART_CHARACTERS else "" for text in batch]
+        sizes = [len(text) if len(text) <= PART_CHARACTERS else 0 for text in texts]
+        for window in windows_of(sizes, TEXTS_AT_ONCE):
+            start = window.start
+            short = [text if len(text) <= PART_CHARACTERS else "" for text in texts[window]]
             try:
                 encodings = self._tokenizer.encode_batch_fast(short, add_special_tokens=False)
             except TypeError:  # what the tokenizer library says of text that is not Unicode
@@ -226,6 +227,13 @@ def _windows(n_tokens: int, size: int) -> Iterator[tuple[int, int]]:
     while end < n_tokens:
         start, end = start + step, min(start + step + size, n_tokens)
         yield start, end
+
+
+def _n_common(prompt: Ids, content: Ids) -> int:
+    """How many tokens of the prompt a text begins with: its last may have become one with the first word."""
+    n = min(len(prompt), len(content))
+    differing = np.flatnonzero(prompt[:n] != content[:n])
+    return int(differing[0]) if len(differing) else n
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from stand_ins import ARCHITECTURES, sentences
 
+import gemel.tokens.pieces
 from gemel import load_reranker
 from gemel.checkpoint import read_encoder_folder
 from gemel.contracts import Reranker
@@ -68,6 +69,17 @@ def test_a_folder_that_was_replaced_cannot_name_the_model_that_scores(
         assert model.fingerprint
     with pytest.raises(ModelMismatch, match="was there when it was pickled"):
         pickle.loads(sent)
+
+
+def test_pairs_are_scored_by_turns(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for model in (saved(tiny_bert, tmp_path / "ce"), load_reranker(tmp_path / "ce")):
+        whole = model.score(PAIRS)
+        monkeypatch.setattr(gemel.tokens.pieces, "CHARACTERS_AT_ONCE", 200)
+        assert len(model.tokenizer.windows(PAIRS)) > 5
+        np.testing.assert_allclose(model.score(PAIRS), whole, atol=1e-6)
+        with pytest.warns(TruncationWarning, match="3 of 83 texts"):
+            model.score([*PAIRS, *[("the " * 60, "a")] * 3])
+        monkeypatch.undo()
 
 
 def test_raw_scores_and_shorter_pairs_are_chosen_at_load(tiny_bert: Path, tmp_path: Path) -> None:
