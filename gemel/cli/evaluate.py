@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gemel.cli import options
 from gemel.cli.reports import one_truncation_report
-from gemel.errors import InvalidInput
+from gemel.errors import InvalidInput, InvalidModel
 from gemel.table import format_table
 
 if TYPE_CHECKING:
@@ -73,20 +74,29 @@ def command(
     """
     from gemel.evaluate.suite import GROUPS, open_group
 
+    as_lines = as_json or not sys.stdout.isatty()
     if is_list:
-        click.echo(format_table(["name", "what"], [[name, group.what] for name, group in GROUPS.items()]))
+        _list({name: group.what for name, group in GROUPS.items()}, as_lines=as_lines)
         return
     if not models:
         raise click.UsageError("name at least one MODEL")
     opened = {name: open_group(name, data) for name in tasks}
     measured = [_Measured(model, tasks, compute, is_alone=len(models) == 1) for model in models]
-    results = _Results(tasks, as_lines=as_json or not sys.stdout.isatty())
+    results = _Results(tasks, as_lines=as_lines)
     try:
         for number, model in enumerate(measured, 1):
             for name, evaluate in opened.items():
                 _evaluate(model, name, evaluate, f"{number}/{len(models)} {model.name}", results)
     finally:  # what was measured is shown, also where something after it fails
         results.show()
+
+
+def _list(groups: dict[str, str], *, as_lines: bool) -> None:
+    if as_lines:
+        for name, what in groups.items():
+            click.echo(json.dumps({"name": name, "what": what}, ensure_ascii=False))
+    else:
+        click.echo(format_table(["name", "what"], [[name, what] for name, what in groups.items()]))
 
 
 class _Results:
@@ -119,6 +129,7 @@ class _Measured:
         from gemel.loading import check_encoder, check_pair_classifier, is_baseline
 
         check_encoder(name)
+        _check_folder(name, compute["pooling"], compute["precision"])
         if any(GROUPS[task].needs_head for task in tasks):
             check_pair_classifier(name)
             _without_pooling(compute)
@@ -137,6 +148,34 @@ class _Measured:
                 else load_encoder(self.name, **self.compute)
             )
         return self._opened[needs_head]
+
+
+def _check_folder(name: str, pooling: str | None, precision: str | None) -> None:
+    """Refuse a model whose files do not fit together or the choices; its weights are not read yet."""
+    from gemel.checkpoint import is_static_folder, read_encoder_folder, read_static_folder
+    from gemel.encoders import folder_kind, named_encoder
+    from gemel.engine import family_of
+    from gemel.loading import resolve
+
+    if named_encoder(name) is not None:
+        return
+    path = resolve(name)
+    if folder_kind(path) is not None:
+        if is_static_folder(path):
+            read_static_folder(path)
+        return
+    folder = read_encoder_folder(path)
+    if pooling is not None:
+        try:
+            pooled = replace(folder.spec.pooling, modes=tuple(pooling.split("+")))
+            folder.with_spec(replace(folder.spec, pooling=pooled))
+        except InvalidModel as error:
+            raise InvalidInput(f"--pooling {pooling} does not fit {name}: {error}") from None
+    if precision == "int8" and family_of(folder.config) is None:
+        raise InvalidInput(
+            f"the native engine does not know the architecture {folder.config.get('model_type')!r} of {name} "
+            "and only it computes in int8; leave out --precision"
+        )
 
 
 def _without_pooling(compute: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from encoders.made import write_glove
+from safetensors.numpy import load_file, save_file
 from stand_ins import sentences
 from terminals import GEMEL, shown_on
 
@@ -128,6 +129,30 @@ def test_what_cannot_be_measured_is_found_out_first(sets: Path, tiny_bert: Path,
     assert refused.stderr.startswith(f"gemel: {tiny_bert} has no classifier")
 
 
+def test_a_damaged_model_is_found_out_before_others_are_measured(
+    sets: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "short")
+    (tmp_path / "short" / "model.safetensors").write_bytes(b"short")
+    shutil.copytree(tiny_bert, tmp_path / "torn")
+    (tmp_path / "torn" / "config.json").write_text("{", encoding="utf-8")
+    for damaged in ("short", "torn"):
+        refused = run(tiny_bert, tmp_path / damaged, "--data", sets, check=1)
+        assert (refused.stdout, refused.stderr.count("\n")) == ("", 1)
+        assert damaged in refused.stderr
+    write_glove(tmp_path / "glove.txt")
+    refused = run(f"glove:{tmp_path}/glove.txt", tiny_bert, "--pooling", "modal", "--data", sets, check=1)
+    assert refused.stdout == ""
+    assert refused.stderr.startswith(f"gemel: --pooling modal does not fit {tiny_bert}: ")
+    unknown = tmp_path / "unknown"
+    shutil.copytree(tiny_bert, unknown)
+    config = json.loads((unknown / "config.json").read_text("utf-8"))
+    (unknown / "config.json").write_text(json.dumps({**config, "model_type": "longformer"}), "utf-8")
+    refused = run(tiny_bert, unknown, "--precision", "int8", "--data", sets, check=1)
+    assert refused.stdout == ""
+    assert "does not know the architecture 'longformer'" in refused.stderr
+
+
 def test_choices_are_for_the_models_that_have_them(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
     write_glove(tmp_path / "glove.txt")
     glove = f"glove:{tmp_path}/glove.txt"
@@ -138,9 +163,11 @@ def test_choices_are_for_the_models_that_have_them(sets: Path, tiny_bert: Path, 
 
 
 def test_what_was_measured_before_a_failure_is_shown(sets: Path, tiny_bert: Path, tmp_path: Path) -> None:
-    damaged = tmp_path / "damaged"
+    damaged = tmp_path / "damaged"  # in a way that only opening it finds out
     shutil.copytree(tiny_bert, damaged)
-    (damaged / "model.safetensors").write_bytes(b"short")
+    tensors = load_file(damaged / "model.safetensors")
+    del tensors[next(name for name in tensors if "encoder.layer.0" in name)]
+    save_file(tensors, damaged / "model.safetensors")
     failed = run(tiny_bert, damaged, "--data", sets, check=1)
     assert [json.loads(line)["model"] for line in failed.stdout.splitlines()] == [str(tiny_bert)] * 8
     ours, theirs = pty.openpty()
@@ -150,8 +177,17 @@ def test_what_was_measured_before_a_failure_is_shown(sets: Path, tiny_bert: Path
 
 
 def test_what_can_be_measured_is_listed() -> None:
-    lines = run("--list").stdout.splitlines()
-    assert [line.split()[0] for line in lines[2:]] == list(GROUPS)
+    lines = [json.loads(line) for line in run("--list").stdout.splitlines()]
+    assert {line["name"]: line["what"] for line in lines} == {
+        name: group.what for name, group in GROUPS.items()
+    }
+    ours, theirs = pty.openpty()
+    run("--list", capture_output=False, stdout=theirs)
+    run("--list", "--json", capture_output=False, stdout=theirs)
+    os.close(theirs)
+    shown = shown_on(ours).splitlines()
+    assert [line.split()[0] for line in shown[2 : len(GROUPS) + 2]] == list(GROUPS)
+    assert [json.loads(line) for line in shown[len(GROUPS) + 2 :]] == lines
 
 
 def test_several_groups_are_measured_with_one_model(real_data: Path, tiny_bert: Path) -> None:
