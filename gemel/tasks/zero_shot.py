@@ -63,8 +63,9 @@ class ZeroShotClassifier:
     def probabilities(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """How likely each label is for each text (n, labels); rows add up to 1."""
         logits = self.similarities(texts).astype(np.float64) / self.temperature
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
+        shares: npt.NDArray[np.float64] = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares.astype(np.float32)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """The likeliest label of each text."""
