@@ -109,7 +109,7 @@ def command(source: str, output: str | None, clusters: str | None, **choices: An
     """
     _check(output, clusters, choices)
     began = time.perf_counter()
-    encoder = None if choices["vectors"] else corpora.load_model(choices)
+    encoder = corpora.needed_model(choices, has_vectors=choices["vectors"] is not None)
     corpus = corpora.read(corpora.text_source(source, choices), encoder, choices["vectors"])
     found = _clustered(corpus, choices)
 

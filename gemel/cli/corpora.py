@@ -229,8 +229,19 @@ def read(source: TextSource, encoder: Encoder | None, vectors: str | None) -> Co
 
 
 def needed_model(choices: Mapping[str, Any], *, has_vectors: bool) -> Encoder | None:
-    """The encoder, if anything is left for it to do: a calibration has to be one of its own."""
-    return None if has_vectors and choices["calibration"] is None else load_model(choices)
+    """The encoder, if anything is left for it to do: vectors of a model that is named, and a calibration,
+    have to be its own."""
+    if not has_vectors or options.was_given("model") or choices.get("calibration") is not None:
+        return load_model(choices)
+    unfit = {name: options.was_given(name) for name in ("pooling", "on_truncate")}
+    unfit["precision"] = options.was_given("precision") and choices.get("rerank") is None
+    for name, is_given in unfit.items():
+        if is_given:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} says how texts are encoded, and --vectors has them encoded "
+                "already; leave it out, or name the model with -m to have the vectors checked"
+            )
+    return None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
-from stand_ins import sentences
+from stand_ins import make_tiny_model, sentences
 from terminals import GEMEL
 
 from gemel import load_encoder, top_pairs
@@ -106,8 +106,25 @@ def test_two_files_are_compared_with_each_other(texts: Path, tiny_bert: Path, tm
 def test_vectors_made_before_need_no_model(texts: Path, tiny_bert: Path, tmp_path: Path) -> None:
     expected = run("mine", texts, "-n", 5, "-m", tiny_bert).stdout
     run("encode", texts, "-m", tiny_bert, "-o", tmp_path / "v.npy")
-    found = run("mine", texts, "-n", 5, "--vectors", tmp_path / "v.npy", "-m", "/no/such/model").stdout
-    assert [row["id_b"] for row in lines_of(found)] == [row["id_b"] for row in lines_of(expected)]
+    for named in ((), ("-m", tiny_bert)):
+        found = run("mine", texts, "-n", 5, "--vectors", tmp_path / "v.npy", *named).stdout
+        assert [row["id_b"] for row in lines_of(found)] == [row["id_b"] for row in lines_of(expected)]
+
+
+@pytest.mark.parametrize("verb", ["mine", "dedupe", "cluster"])
+def test_options_of_encoding_are_not_dropped_beside_vectors(
+    verb: str, texts: Path, tiny_bert: Path, tmp_path: Path
+) -> None:
+    run("encode", texts, "-m", tiny_bert, "-o", tmp_path / "v.npy")
+    vectors = ("--vectors", tmp_path / "v.npy")
+    for option in (("--pooling", "cls"), ("--on-truncate", "chunk"), ("--precision", "float32")):
+        done = invoke(verb, texts, *vectors, *option)
+        assert done.exit_code == 2
+        assert f"{option[0]} says how texts are encoded, and --vectors has them encoded" in done.output
+    assert "no model folder" in refused(verb, texts, *vectors, "-m", "/no/such/model")
+    make_tiny_model("bert", tmp_path / "other", seed=3)
+    message = refused(verb, texts, *vectors, "-m", tmp_path / "other")
+    assert "holds other vectors than this model makes" in message
 
 
 def test_identical_texts_are_skipped_if_asked(texts: Path, tiny_bert: Path) -> None:
