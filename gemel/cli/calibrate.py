@@ -17,11 +17,12 @@ from gemel.progress import progress_of
 @click.argument("pairs", metavar="PAIRS")
 @click.option("-o", "--output", metavar="FILE", help="Where the calibration goes, as JSON.")
 @click.option(
-    "--precision",
+    "--at-precision",
+    "--precision",  # its older name, by which other verbs mean how vectors are computed
     "wanted",
     type=float,
     metavar="P",
-    help="Find most pairs at this precision.  [default: best F1]",
+    help="Find most pairs where this share of them is right, as 0.95.  [default: best F1]",
 )
 @click.option(
     "--positive", default="1", show_default=True, metavar="LABEL", help="The label of the duplicates."
@@ -30,6 +31,13 @@ from gemel.progress import progress_of
 @options.pooling
 @options.on_truncate
 @options.device
+@click.option(
+    "--compute-precision",
+    "precision",
+    type=click.Choice(["int8", "float32"]),
+    default=None,
+    help="How exactly to compute; mine and dedupe then have to say the same.  [default: int8 on a CPU]",
+)
 @click.option("--threads", type=click.IntRange(1, 4096), default=None, help="How many threads compute.")
 @corpora.overwrite
 def command(
@@ -46,7 +54,7 @@ def command(
     \b
     Examples:
       gemel calibrate pairs.tsv -o calibration.json
-      gemel calibrate pairs.tsv -m my-model --precision 0.95 -o calibration.json
+      gemel calibrate pairs.tsv -m my-model --at-precision 0.95 -o calibration.json
     """
     from gemel.data.examples import read_examples
     from gemel.loading import load_encoder

@@ -75,6 +75,8 @@ def command(source: str, output: str | None, dropped: str | None, **choices: Any
         began = time.perf_counter()
         encoder = corpora.needed_model(choices, has_vectors=choices["vectors"] is not None)
         calibration = corpora.load_checked_calibration(choices, encoder)
+        if calibration is not None and encoder is not None:
+            calibration.check_precision(encoder)
         threshold = _threshold(choices, calibration)
         reranker = corpora.load_confirmation(choices)
         reader = corpora.quick_model(choices) if choices["prefilter"] else encoder

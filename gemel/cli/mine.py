@@ -63,6 +63,8 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
     began = time.perf_counter()
     encoder = corpora.needed_model(choices, has_vectors=has_vectors)
     calibration = corpora.load_checked_calibration(choices, encoder)
+    if calibration is not None and encoder is not None:
+        calibration.check_precision(encoder)
     reranker = corpora.load_confirmation(choices)
     reader = corpora.quick_model(choices) if choices["prefilter"] else encoder
     corpus = corpora.read(corpora.text_source(source, choices), reader, choices["vectors"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class Calibration:
     held_out_recall: float | None
     n_pairs: int
     n_positive: int
+    computed_in: str | None = None  # the precision of the vectors, as int8; None in files of older versions
 
     def __post_init__(self) -> None:
         if not np.isfinite([self.threshold, self.slope, self.intercept]).all() or self.slope <= 0:
@@ -66,6 +67,16 @@ class Calibration:
             raise ModelMismatch(
                 f"the calibration was made for the model {self.fingerprint[:12]}, and this one is "
                 f"{fingerprint[:12]}; calibrate this model, or name that one"
+            )
+
+    def check_precision(self, encoder: Encoder) -> None:
+        """Refuse cosines of vectors that are computed otherwise: they are a little higher or lower."""
+        precision = getattr(encoder, "precision", None)
+        if None not in (self.computed_in, precision) and precision != self.computed_in:
+            raise ModelMismatch(
+                f"the calibration was made in {self.computed_in}, and this encoder computes in {precision}; "
+                f"compute in {self.computed_in} (--precision), or calibrate in {precision} "
+                "(--compute-precision)"
             )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -117,6 +128,7 @@ def calibrate(
         held_out_recall=held_out_recall,
         n_pairs=len(pairs),
         n_positive=int(is_positive.sum()),
+        computed_in=getattr(encoder, "precision", None),
     )
 
 
@@ -129,15 +141,16 @@ def load_calibration(path: str | os.PathLike[str]) -> Calibration:
     except ValueError as error:
         raise InvalidInput(f"{path} is not JSON ({error}); expected what gemel calibrate writes") from error
     known = {field.name: field.type for field in fields(Calibration)}
-    if not isinstance(saved, Mapping) or set(saved) != set(known):
+    needed = {field.name for field in fields(Calibration) if field.default is MISSING}
+    if not isinstance(saved, Mapping) or not needed <= set(saved) <= set(known):
         given = ", ".join(saved) if isinstance(saved, Mapping) else type(saved).__name__
         raise InvalidInput(
             f"{path} holds {given or 'nothing'}; expected {', '.join(known)}: make it with gemel calibrate"
         )
-    for name, kind in known.items():
-        if not _fits(saved[name], str(kind)):
+    for name, value in saved.items():
+        if not _fits(value, str(known[name])):
             raise InvalidInput(
-                f"{path}: {name} is {saved[name]!r}; expected {kind}: make it with gemel calibrate"
+                f"{path}: {name} is {value!r}; expected {known[name]}: make it with gemel calibrate"
             )
     return Calibration(**saved)
 
@@ -145,7 +158,7 @@ def load_calibration(path: str | os.PathLike[str]) -> Calibration:
 def _fits(value: Any, kind: str) -> bool:
     if value is None:
         return kind.endswith("None")
-    if kind == "str":
+    if kind.startswith("str"):
         return isinstance(value, str)
     return not isinstance(value, bool) and isinstance(value, int if kind == "int" else int | float)
 

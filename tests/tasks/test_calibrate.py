@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,30 @@ def test_another_model_may_not_use_it() -> None:
         found.check_model("another")
 
 
+def test_another_precision_may_not_use_it(tmp_path: Path) -> None:
+    class Rounded(AngleEncoder):
+        precision = "int8"
+
+    class Exact(AngleEncoder):
+        precision = "float32"
+
+    calibrate(Rounded(), CLEAR).save(tmp_path / "c.json")
+    found = load_calibration(tmp_path / "c.json")
+    assert found.computed_in == "int8"
+    found.check_precision(Rounded())
+    found.check_precision(AngleEncoder())  # which does not say how it computes
+    with pytest.raises(ModelMismatch, match="was made in int8, and this encoder computes in float32"):
+        found.check_precision(Exact())
+    calibrate(AngleEncoder(), CLEAR).check_precision(Exact())
+
+
+def test_a_file_of_a_version_that_kept_no_precision_is_read(tmp_path: Path) -> None:
+    found = calibrate(AngleEncoder(), CLEAR)
+    older = {name: value for name, value in asdict(found).items() if name != "computed_in"}
+    (tmp_path / "c.json").write_text(json.dumps(older))
+    assert load_calibration(tmp_path / "c.json") == found
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -135,6 +160,7 @@ def test_another_model_may_not_use_it() -> None:
         ({"n_pairs": 1.5}, "n_pairs is 1.5; expected int"),
         ({"slope": -1}, "a slope above 0"),
         ({"threshold": None}, "threshold is None"),
+        ({"computed_in": 8}, "computed_in is 8; expected str"),
     ],
 )
 def test_a_file_that_is_no_calibration_is_refused(tmp_path: Path, change: Any, message: str) -> None:
