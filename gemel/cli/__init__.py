@@ -76,6 +76,12 @@ def gemel(debug: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its code: 0 done, 1 failed, 2 called wrongly, 130 or 143 stopped."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:  # as after >&-, and the next file that is opened would take its place
+        click.echo(
+            "gemel: standard output is closed, and results go there; send it to a file, or to /dev/null",
+            err=True,
+        )
+        sys.exit(1)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What the terminal cannot show is written as JSON would escape it, not as a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -106,6 +106,16 @@ def test_a_full_disk_is_told_in_one_line(tiny_bert: Path) -> None:
     assert "No space left on device" in message[0]
 
 
+@pytest.mark.parametrize("verb", ["data", "evaluate --list", "similarity a b -m {model}"])
+def test_a_closed_output_is_told_in_one_line(tiny_bert: Path, verb: str) -> None:
+    arguments = verb.format(model=tiny_bert)
+    command = f"{sys.executable} -c 'from gemel.cli import main; main()' {arguments} >&-"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gemel: standard output is closed, and results go there; ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_cut_texts_are_counted_in_one_line(tiny_bert: Path, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("the " * 90 + "\nshort\n", encoding="utf-8")
     done = run("encode", tmp_path / "t.txt", "-o", tmp_path / "v.npy", "-m", tiny_bert)
