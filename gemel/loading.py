@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gemel.text_encoder import TextEncoder
 
 PRECISIONS = ("int8", "float32")
+GRAPHICS_CARD = Path("/dev/nvidiactl")  # there wherever NVIDIA's driver is
 MOST_THREADS = 4096
 HUB_NAME = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
 # Weights, configuration and vocabulary: what a model folder is. Pickles and exports stay on the hub.
@@ -60,8 +61,9 @@ def load_encoder(
     """A sentence encoder from a folder, the hub or its cache; with no name, the default model.
 
     On a processor the native engine computes, in int8 unless precision="float32" is asked for. Other
-    devices, and architectures that the engine does not know, are served by torch, in float32. `pooling`,
-    such as "cls" or "mean+max", goes before what the folder says. Names without a transformer are those of
+    devices, and architectures that the engine does not know, are served by torch, in float32; `threads` are
+    the native engine's, and torch computes with as many as `torch.set_num_threads` has set. `pooling`, such
+    as "cls" or "mean+max", goes before what the folder says. Names without a transformer are those of
     `gemel.encoders.NAMES`: "glove:FILE", "tfidf:FILE" and others.
     """
     from gemel.encoders import folder_kind, named_encoder
@@ -182,7 +184,12 @@ def _engine_settings(
     if precision not in (None, *PRECISIONS):
         raise InvalidInput(f"precision={precision!r} is unknown; choose from {', '.join(PRECISIONS)}")
     n_threads = _native.usable_cores() if threads is None else _checked_threads(threads)
-    if device not in (None, "cpu") or (device is None and _has_accelerator()):
+    if device not in (None, "cpu"):
+        if precision == "int8":
+            given = f"precision='int8' was given with device={device!r}"
+            raise InvalidInput(f"{given}, and only the processor computes in int8; leave one of them out")
+        return None
+    if device is None and precision != "int8" and _has_accelerator():
         return None
     if family_of(config) is None:
         if precision == "int8":
@@ -201,8 +208,9 @@ def _checked_threads(threads: Any) -> int:
 
 
 def _has_accelerator() -> bool:
-    """Whether a graphics card is there and torch could use it; asked without importing torch."""
-    return Path("/dev/nvidiactl").exists() and importlib.util.find_spec("torch") is not None
+    """Whether torch can use a graphics card; it is imported, and asked, only where one is there."""
+    is_there = GRAPHICS_CARD.exists() and all(map(importlib.util.find_spec, ("torch", "transformers")))
+    return is_there and bool(importlib.import_module("torch").cuda.is_available())
 
 
 def load_pair_classifier(

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -15,7 +17,23 @@ namespace {
 
 constexpr size_t large_page = size_t(2) << 20, cache_line = 64;
 
+// In integers, which compilers do many at a time: NaN and infinity are those whose exponent is all ones.
+bool all_finite(const float* values, size_t n) {
+    constexpr uint32_t exponent = 0x7f800000;
+    uint32_t is_odd = 0;
+    for (size_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, values + i, sizeof bits);
+        is_odd |= (bits & exponent) == exponent;
+    }
+    return !is_odd;
+}
+
 Linear outline(Store& store, const Matrix& matrix) {
+    // Rounded to int8 they would become ordinary numbers, and nobody would see it.
+    if (!all_finite(matrix.weights, size_t(matrix.n_outputs) * matrix.n_inputs) ||
+        (matrix.bias && !all_finite(matrix.bias, size_t(matrix.n_outputs))))
+        throw std::invalid_argument("a matrix holds numbers that are not finite");
     Linear linear;
     linear.n_outputs = matrix.n_outputs;
     linear.n_inputs = matrix.n_inputs;

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
+from stand_ins import read_json, write_json
 
-from gemel import load_encoder, load_reranker, load_trainable
+from gemel import load_encoder, load_reranker, load_trainable, loading
 from gemel.checkpoint import read_encoder_folder
 from gemel.checkpoint.hub_names import full_name
 from gemel.checkpoint.package import DEFAULT_WEIGHTS, WeightsPackage
@@ -248,3 +250,88 @@ def test_a_cache_of_its_own_is_looked_into(
     assert resolve("someone/tiny", cache_dir=tmp_path).is_relative_to(tmp_path)
     with pytest.raises(ModelNotFound):
         resolve("someone/tiny")
+
+
+def with_tensors(folder: Path, to: Path, **tensors: np.ndarray) -> Path:
+    shutil.copytree(folder, to)
+    weights = {**load_file(to / "model.safetensors"), **tensors}
+    save_file(weights, to / "model.safetensors", metadata={"format": "pt"})
+    return to
+
+
+@pytest.mark.parametrize("load", [load_encoder, load_trainable])
+def test_weights_of_a_layer_that_nothing_reads_are_refused(
+    tiny_bert: Path, tmp_path: Path, load: Callable[[Path], object]
+) -> None:
+    name = "encoder.layer.1.attention.self.distance_embedding.weight"
+    odd = with_tensors(tiny_bert, tmp_path / "odd", **{name: np.ones((79, 8), np.float32)})
+    with pytest.raises(InvalidModel, match=f"the weights have the tensor '{name}', for which"):
+        load(odd)
+    harmless = {
+        "embeddings.position_ids": np.arange(40)[None],
+        "encoder.layer.2.output.dense.weight": np.ones((2, 2), np.float32),  # config.json has two layers
+        "cls.predictions.bias": np.ones(3, np.float32),
+    }
+    load(with_tensors(tiny_bert, tmp_path / "harmless", **harmless))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("layer_norm_eps", "1e-5"), ("layer_norm_eps", -1), ("type_vocab_size", "two"), ("type_vocab_size", -1)],
+)
+def test_a_setting_that_is_no_number_is_named(
+    tiny_bert: Path, tmp_path: Path, key: str, value: object
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, key: value})
+    with pytest.raises(InvalidModel, match=f"sets {key} to {value!r}, and a .*number"):
+        load_encoder(folder)
+    write_json(folder / "config.json", {**config, "layer_norm_eps": None})
+    np.testing.assert_array_equal(
+        load_encoder(folder).encode(["a dog"]), load_encoder(tiny_bert).encode(["a dog"])
+    )
+
+
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+@pytest.mark.parametrize(
+    ("part", "number"),
+    [
+        ("attention.self.query.weight", np.nan),
+        ("intermediate.dense.weight", np.inf),
+        ("output.dense.weight", -np.inf),
+        ("output.dense.bias", np.nan),
+    ],
+)
+def test_weights_that_are_no_numbers_are_refused_by_name(
+    tiny_bert: Path, tmp_path: Path, part: str, number: float, precision: str
+) -> None:
+    name = f"encoder.layer.1.{part}"
+    weights = load_file(tiny_bert / "model.safetensors")[name].copy()
+    weights.reshape(-1)[-1] = number
+    folder = with_tensors(tiny_bert, tmp_path / "odd", **{name: weights})
+    with pytest.raises(InvalidModel, match=f"tensor '{name}' holds numbers that are not finite"):
+        load_encoder(folder, precision=precision)
+
+
+def test_a_card_that_torch_cannot_use_leaves_the_work_to_the_engine(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(loading, "GRAPHICS_CARD", tmp_path)  # there is one
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert load_encoder(tiny_bert).engine == "native"
+    assert not loading._has_accelerator()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert loading._has_accelerator()
+    assert load_encoder(tiny_bert, precision="int8").engine == "native"
+    monkeypatch.setattr(loading, "GRAPHICS_CARD", tmp_path / "none")
+    assert not loading._has_accelerator()
+
+
+def test_int8_is_refused_on_another_device(tiny_bert: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"precision='int8' was given with device='cuda'.*leave one"):
+        load_encoder(tiny_bert, precision="int8", device="cuda")
+    assert load_encoder(tiny_bert, precision="int8", device="cpu").precision == "int8"

@@ -27,6 +27,17 @@ LIBRARY = "sentence_transformers."  # whose modules are known; another's of the 
 MODULES = ("Transformer", "Pooling", "Dense", "Normalize", "StaticEmbedding")
 GENERIC_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 MOST_LABELS = 100_000
+ABSOLUTE_FAMILIES = (
+    "albert",
+    "bert",
+    "camembert",
+    "distilbert",
+    "electra",
+    "mpnet",
+    "roberta",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+)
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,7 @@ def read_reranker_folder(folder: str | Path) -> RerankerFolder:
             "…ForSequenceClassification was expected; sentence encoders open with load_encoder"
         )
     _refuse_own_code(config, "AutoModelForSequenceClassification", folder)
+    _refuse_positions(config, folder)
     settings, tokenizer_config = _transformer_settings(folder, task="sequence-classification")
     labels = _labels(config, str(folder / "config.json"))
     _check_tokenizer(folder, folder, config)
@@ -237,6 +249,7 @@ def _assemble(
 ) -> ModelFolder:
     config = read_json(transformer / "config.json", required_by="a transformer")
     _refuse_own_code(config, "AutoModel", transformer)
+    _refuse_positions(config, transformer)
     settings, tokenizer_config = _transformer_settings(transformer, task="feature-extraction")
     settings_file = folder / "config_sentence_transformers.json"
     _check_tokenizer(transformer, folder, config)
@@ -268,6 +281,17 @@ def _refuse_own_code(config: Mapping[str, Any], kind: str, folder: Path) -> None
         raise InvalidModel(
             f"{folder}/config.json names code of its own, {own[kind]} (auto_map), and gemel runs no code of "
             "models: use a model without it, or take auto_map out if the code computes what transformers does"
+        )
+
+
+def _refuse_positions(config: Mapping[str, Any], folder: Path) -> None:
+    """transformers 5 would compute absolute positions whatever the weights have learnt, without a word."""
+    kind = config.get("position_embedding_type") or "absolute"
+    is_known = kind == "absolute" or config.get("model_type") not in ABSOLUTE_FAMILIES
+    if not is_known or str(kind).startswith("relative_key"):
+        raise InvalidModel(
+            f"{folder}/config.json sets position_embedding_type to {kind!r}, which neither gemel nor "
+            "transformers 5 computes; use a model with absolute positions"
         )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel import _native
-from gemel.checkpoint import WeightFile, first_position, open_weights
+from gemel.checkpoint import WeightFile, fields, first_position, open_weights
 from gemel.engine.families import ACTIVATIONS, Family, family_of
 from gemel.errors import InvalidModel
 
@@ -22,6 +23,7 @@ LOG2_E = math.log2(math.e)
 # Groups of the inputs of each feed-forward output that keep a scale of their own: four take a twelfth of the
 # error away, for less than 1% of the time (docs/log.md).
 DOWN_GROUPS = 4
+STORED_BUFFERS = (".position_ids",)  # counters that some programs store with the weights
 OLD_NAMES = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 
 
@@ -42,6 +44,7 @@ class Tensors:
         self._files: dict[str, WeightFile] = open_weights(files)
         self._where = files[0].parent
         self._prefix = prefix if any(name.startswith(prefix) for name in self._files) else ""
+        self._read: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return self._found(name) is not None
@@ -56,7 +59,31 @@ class Tensors:
             raise InvalidModel(
                 f"{self._where}: tensor {found!r} has shape {array.shape}, expected {shape} by config.json"
             )
+        self._read.add(found)
         return array
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name the tensor where the engine refuses numbers that are none."""
+        try:
+            yield
+        except InvalidModel:
+            raise
+        except ValueError:
+            for name in sorted(self._read):
+                if not np.isfinite(self._files[name].view(name)).all():
+                    raise not_finite(self._where, name) from None
+            raise
+
+    def refuse_unread(self, part: str) -> None:
+        """Tensors of a layer that is computed without them mean that the layer was another one."""
+        for name in sorted(self._files.keys() - self._read):
+            if name.startswith((part, self._prefix + part)) and not name.endswith(STORED_BUFFERS):
+                raise InvalidModel(
+                    f"{self._where}: the weights have the tensor {name!r}, for which the engine has no "
+                    "place, so the vectors would be another model's; merge adapters into the weights, or use "
+                    "another model"
+                )
 
     def _found(self, name: str) -> str | None:
         candidates = [self._prefix + name, name]
@@ -64,6 +91,14 @@ class Tensors:
             candidate.replace(new, old) for candidate in candidates for new, old in OLD_NAMES.items()
         ]
         return next((candidate for candidate in candidates if candidate in self._files), None)
+
+
+def not_finite(where: Path, name: str) -> InvalidModel:
+    """The error that a tensor with NaN or infinity calls for."""
+    return InvalidModel(
+        f"{where}: tensor {name!r} holds numbers that are not finite, as after a training that went astray: "
+        "get the folder again, or take an earlier checkpoint"
+    )
 
 
 class Assembly:
@@ -89,6 +124,10 @@ class Assembly:
         self.engine = _native.Engine(self._settings(settings), settings.instruction_set, settings.n_threads)
 
     @property
+    def _file(self) -> str:
+        return str(self.folder / "config.json")
+
+    @property
     def operations_per_token(self) -> int:
         """Multiplications and additions of the matrix products for one token."""
         a_layer = 4 * self.hidden * self.hidden + 2 * self.hidden * self.inner
@@ -96,20 +135,24 @@ class Assembly:
 
     def build(self) -> _native.Engine:
         """The engine with all weights of the transformer; the tail is still to be added."""
-        self._add_embeddings()
-        if self.family.distance_buckets:
-            self.engine.set_distance_bias(self._distance_bias(self.family.distance_buckets))
-        for layer in range(self._count(self.family.n_layers)):
-            self.engine.add_layer(self._layer(self.family.layer.format(layer)))
+        with self.tensors.named():
+            self._add_embeddings()
+            if self.family.distance_buckets:
+                self.engine.set_distance_bias(self._distance_bias(self.family.distance_buckets))
+            for layer in range(self._count(self.family.n_layers)):
+                prefix = self.family.layer.format(layer)
+                self.engine.add_layer(self._layer(prefix))
+                self.tensors.refuse_unread(prefix)
         return self.engine
 
     def add_classifier(self, n_labels: int, activation: str) -> None:
         """A cross-encoder's head."""
         head = self.family.head
-        weight, bias = self._linear(head.hidden, self.hidden, self.hidden)
-        self.engine.add_dense(weight, bias, head.activation)
-        weight, bias = self._linear(head.output, n_labels, self.hidden)
-        self.engine.add_dense(weight, bias, activation)
+        with self.tensors.named():
+            weight, bias = self._linear(head.hidden, self.hidden, self.hidden)
+            self.engine.add_dense(weight, bias, head.activation)
+            weight, bias = self._linear(head.output, n_labels, self.hidden)
+            self.engine.add_dense(weight, bias, activation)
 
     def _count(self, key: str) -> int:
         value = self.config.get(key)
@@ -122,7 +165,7 @@ class Assembly:
     def _settings(self, settings: EngineSettings) -> dict[str, Any]:
         epsilon = self.family.epsilon
         if epsilon is None:
-            epsilon = float(self.config.get("layer_norm_eps", self.family.default_epsilon))
+            epsilon = fields.number(self.config, "layer_norm_eps", self._file, self.family.default_epsilon)
         return {
             "hidden": self.hidden,
             "n_heads": self.n_heads,
@@ -139,8 +182,8 @@ class Assembly:
     def _add_embeddings(self) -> None:
         width = self.hidden
         if self.family.projects_embedding:
-            width = int(self.config.get("embedding_size") or self.hidden)
-        n_types = int(self.config.get("type_vocab_size") or 0)
+            width = fields.integer(self.config, "embedding_size", self._file) or self.hidden
+        n_types = fields.integer(self.config, "type_vocab_size", self._file, least=0) or 0
         name = "embeddings.{}_embeddings.weight"
         types = name.format("token_type")
         self.engine.set_embeddings(
@@ -207,7 +250,7 @@ class Assembly:
 
     def _distance_bias(self, name: str) -> Array:
         """MPNet's bias of each head for every distance from a query to a key."""
-        n_buckets = int(self.config.get("relative_attention_num_buckets", 32))
+        n_buckets = fields.integer(self.config, "relative_attention_num_buckets", self._file) or 32
         table = self.tensors.read(name, n_buckets, self.n_heads)
         distances = np.arange(-(self.n_positions - 1), self.n_positions)
         buckets = distance_buckets(distances, n_buckets)

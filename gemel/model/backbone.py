@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from gemel.errors import InvalidInput, InvalidModel
 
 # BERT's own pooler sits on top of the last layer; no pooling of ours reads it.
 UNUSED_PARTS = ("pooler.",)
+# Counters and masks that older programs stored with the weights of each layer.
+STORED_BUFFERS = (".position_ids", ".inv_freq", ".masked_bias", ".attn.bias", ".attention.bias")
+A_LAYER = re.compile(r"[a-z_]+\.\d+\.")
 ENCODERS_ALONE = {"t5": "T5EncoderModel", "mt5": "MT5EncoderModel", "umt5": "UMT5EncoderModel"}
 
 
@@ -54,10 +58,23 @@ def load_transformer(
             f"{folder}: the weights lack the tensor {missing[0]!r} ({len(missing)} missing in all), so the "
             "model would be partly random; get the folder again"
         )
+    _refuse_unread(folder, report["unexpected_keys"], model.state_dict())
     if not with_new_head and any(name.startswith(UNUSED_PARTS) for name in report["missing_keys"]):
         model.pooler = None  # a random one would be saved with the model, and change its fingerprint
     module: torch.nn.Module = model.eval()
     return module
+
+
+def _refuse_unread(folder: Path, names: Iterable[str], read: Iterable[str]) -> None:
+    """Tensors of a layer that is computed without them mean that the layer was another one."""
+    layers = tuple({f".{name[: match.end()]}" for name in read if (match := A_LAYER.search(name))})
+    for name in sorted(names):
+        match = A_LAYER.search(name)
+        if match and f".{name[: match.end()]}".endswith(layers) and not name.endswith(STORED_BUFFERS):
+            raise InvalidModel(
+                f"{folder}: the weights have the tensor {name!r}, for which transformers has no place, so "
+                "the vectors would be another model's; merge adapters into the weights, or use another model"
+            )
 
 
 def load_backbone(folder: ModelFolder, attention: str | None) -> torch.nn.Module:

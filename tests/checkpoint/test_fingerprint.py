@@ -86,7 +86,6 @@ def test_a_stored_counter_of_positions_is_not_a_weight(folder: Path) -> None:
     ("key", "value"),
     [
         ("is_decoder", True),
-        ("position_embedding_type", "relative_key"),
         ("hidden_act", "relu"),
         ("layer_norm_eps", 1e-5),
         ("pad_token_id", 1),

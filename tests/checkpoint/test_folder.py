@@ -244,3 +244,13 @@ def test_code_of_a_model_is_refused_where_it_would_compute_the_vectors(folder: P
     write_json(folder / "config.json", {**config, "auto_map": {"AutoModel": "modeling.BothWays"}})
     with pytest.raises(InvalidModel, match=r"names code of its own, modeling.BothWays \(auto_map\)"):
         read_encoder_folder(folder)
+
+
+@pytest.mark.parametrize("kind", ["relative_key", "relative_key_query", "alibi"])
+def test_positions_that_no_engine_computes_are_refused_by_name(folder: Path, kind: str) -> None:
+    config = read_json(folder / "config.json")
+    write_json(folder / "config.json", {**config, "position_embedding_type": kind})
+    with pytest.raises(InvalidModel, match=f"sets position_embedding_type to '{kind}', which neither"):
+        read_encoder_folder(folder)
+    write_json(folder / "config.json", {**config, "position_embedding_type": "absolute"})
+    read_encoder_folder(folder)

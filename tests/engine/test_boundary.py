@@ -151,13 +151,24 @@ def test_an_engine_without_weights_says_so() -> None:
 
 
 def test_numbers_that_are_none_do_not_crash(tiny_bert: Path) -> None:
-    for value in (np.nan, np.inf, 1e38):
+    norms = [name for name in LAYER if name.endswith((".gain", ".shift"))]
+    for value, named in ((np.nan, norms), (np.inf, norms), (1e38, LAYER)):
         made = engine()
-        tensors = {name: np.full(shape, value, np.float32) for name, shape in LAYER.items()}
-        made.add_layer(tensors)
+        made.add_layer(
+            {name: np.full(shape, value if name in named else 1, np.float32) for name, shape in LAYER.items()}
+        )
         out = zeros(1, 32)
         made.encode(np.zeros(5, np.int32), np.array([0, 5]), None, ["mean"], [0, 0, 0], "pooled", out)
     assert native(tiny_bert).encode(["the man"]).shape == (1, 32)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", [name for name in LAYER if name.endswith((".weight", ".bias"))])
+def test_a_matrix_takes_only_numbers_that_are_some(name: str, value: float) -> None:
+    tensors = {each: np.ones(shape, np.float32) for each, shape in LAYER.items()}
+    tensors[name].reshape(-1)[-1] = value
+    with pytest.raises(ValueError, match="holds numbers that are not finite"):
+        engine().add_layer(tensors)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
