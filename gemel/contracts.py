@@ -82,17 +82,23 @@ def checked_texts(texts: Any, fix: str = "use encode_one(text), or encode([text]
 
     `fix` says what to do where one text was given instead of several.
     """
-    if isinstance(texts, str | bytes):
-        raise InvalidInput(
-            f"a sequence of texts was expected and one {type(texts).__name__} was given; {fix}"
-        )
-    if isinstance(texts, Mapping | set | frozenset) or not isinstance(texts, Iterable):
-        raise InvalidInput(f"a sequence of texts was expected and a {type(texts).__name__} was given")
+    check_holds_texts(texts, fix)
     checked = list(texts)
     for position, text in enumerate(checked):
         if not isinstance(text, str):
             raise InvalidInput(f"text {position} is {_shown(text)}, and a str was expected")
     return checked
+
+
+def check_holds_texts(texts: Any, fix: str) -> None:
+    """Refuse what would give letters, keys or the names of columns in the place of texts."""
+    kind = type(texts).__name__
+    if isinstance(texts, str | bytes):
+        raise InvalidInput(f"a sequence of texts was expected and one {kind} was given; {fix}")
+    if hasattr(texts, "columns"):  # as tables of pandas, polars and pyarrow have
+        raise InvalidInput(f"a sequence of texts was expected and a {kind} was given; choose a column of it")
+    if isinstance(texts, Mapping | set | frozenset) or not isinstance(texts, Iterable):
+        raise InvalidInput(f"a sequence of texts was expected and a {kind} was given")
 
 
 def checked_pairs(pairs: Any) -> list[tuple[str, str]]:

@@ -6,17 +6,27 @@ import copy
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from gemel.checkpoint import EncoderSpec, ModelFolder
-from gemel.contracts import OnTruncate, Vector, Vectors, checked_on_truncate, checked_texts
+from gemel.checkpoint import EncoderSpec, ModelFolder, read_encoder_folder
+from gemel.contracts import (
+    OnTruncate,
+    Vector,
+    Vectors,
+    check_holds_texts,
+    checked_on_truncate,
+    checked_texts,
+)
 from gemel.errors import InvalidInput, InvalidModel, TruncationWarning
 from gemel.tokens import Ids, Pieces, TextTokenizer
+from gemel.tokens.pieces import checked_ids
 
 STREAM_WINDOW = 8_192  # texts that a stream holds at once
 
@@ -81,8 +91,7 @@ class TextEncoder(ABC):
 
     def encode_iter(self, texts: Iterable[str]) -> Iterator[Vector]:
         """One vector a text, as a stream: the texts may come from a generator of any length."""
-        if isinstance(texts, str):
-            checked_texts(texts)
+        check_holds_texts(texts, "use encode_one(text)")
         remaining, n_before = iter(texts), 0
         while window := list(islice(remaining, STREAM_WINDOW)):
             try:
@@ -194,8 +203,14 @@ class FolderEncoder(TextEncoder):
         """The same encoder, whose folder says that its vectors are compared by this measure."""
         return self._copy(folder=self.folder.with_spec(replace(self.spec, similarity=measure)))
 
+    def note_saved(self, target: str | Path) -> None:
+        """Go on with the new files where this very model was just saved into its own folder."""
+        if Path(target).resolve() == self.folder.path.resolve():
+            self.folder = read_encoder_folder(target).with_spec(self.spec)
+
     def encode_ids(self, sequences: Sequence[Ids]) -> Vectors:
         """One vector a sequence of token ids, given without special tokens: float32 (n, dim)."""
+        sequences = checked_ids(sequences, self._n_ids)
         pieces = self.tokenizer.wrapped(sequences, self.prompt)
         longest = int(np.diff(pieces.starts).max(initial=0))
         if longest > self.spec.max_tokens:
@@ -207,6 +222,11 @@ class FolderEncoder(TextEncoder):
         if sequences:
             self._encode_pieces(pieces, vectors, show_progress=False)
         return vectors
+
+    @property
+    def _n_ids(self) -> int:
+        n_rows = self.folder.config.get("vocab_size")
+        return n_rows if isinstance(n_rows, int) else self.tokenizer.n_tokens
 
     @abstractmethod
     def _encode_pieces(self, pieces: Pieces, vectors: Vectors, show_progress: bool | None) -> None:
@@ -253,9 +273,35 @@ class FolderEncoder(TextEncoder):
         return TruncationWarning(n_flawed, n_texts, self.spec.max_tokens)
 
 
-def distinct(texts: list[str]) -> tuple[list[str], npt.NDArray[np.int64] | None]:
-    """Every text once, and the row of each text given among them; None where none occurs twice."""
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    if len(places) == len(texts):
-        return texts, None
-    return list(places), np.fromiter((places[text] for text in texts), np.int64, len(texts))
+class Repeats:
+    """Which texts are the first of their kind, so that only these are encoded, right where they belong."""
+
+    def __init__(self, texts: list[str]) -> None:
+        firsts: dict[str, int] = {}
+        origins = [firsts.setdefault(text, row) for row, text in enumerate(texts)]
+        self.texts = texts if len(firsts) == len(texts) else list(firsts)
+        self._origins = np.array(origins, np.int64)  # (texts,) the row where each occurs first
+        self._rows = np.fromiter(firsts.values(), np.int64, len(firsts))
+
+    @contextmanager
+    def place(self, vectors: Vectors, start: int, stop: int) -> Iterator[Vectors]:
+        """Where to write the vectors of the distinct texts from `start` to `stop`."""
+        rows = self._rows[start:stop]
+        if not len(rows) or rows[-1] - rows[0] + 1 == len(rows):
+            first = int(rows[0]) if len(rows) else 0
+            yield vectors[first : first + len(rows)]
+            return
+        scattered = np.zeros((len(rows), vectors.shape[1]), np.float32)
+        yield scattered
+        vectors[rows] = scattered
+
+    def fill_in(self, vectors: Vectors) -> None:
+        """Copy the vectors of first occurrences to the others, by turns: the output may be a memory map."""
+        repeated = np.flatnonzero(self._origins != np.arange(len(self._origins)))
+        for start in range(0, len(repeated), STREAM_WINDOW):
+            rows = repeated[start : start + STREAM_WINDOW]
+            vectors[rows] = vectors[self._origins[rows]]
+
+    def count(self, places: list[int]) -> int:
+        """How many of the texts given are those at these places among the distinct ones."""
+        return int(np.isin(self._origins, self._rows[places]).sum()) if places else 0

@@ -11,7 +11,7 @@ import numpy as np
 from gemel.contracts import OnTruncate, Vectors, checked_on_truncate
 from gemel.errors import InvalidInput, UnknownWordsWarning
 from gemel.progress import progress_bar
-from gemel.text_encoder import TextEncoder, distinct
+from gemel.text_encoder import Repeats, TextEncoder
 from gemel.tokens.pieces import not_unicode
 
 Self = TypeVar("Self", bound="Baseline")
@@ -78,25 +78,24 @@ class Baseline(TextEncoder):
 
     def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
         """Fill in the vectors; a text that occurs several times is encoded once."""
-        different, rows = distinct(texts)
-        found = vectors if rows is None else np.empty((len(different), self.dim), np.float32)
+        repeats = Repeats(texts)
         try:
-            unknown = self._encode_distinct(different, found, show_progress)
+            unknown = self._encode_distinct(repeats, vectors, show_progress)
         except UnicodeEncodeError:
             raise not_unicode(texts, 0) from None
-        if rows is None:
-            return len(unknown)
-        np.take(found, rows, axis=0, out=vectors)
-        return int(np.isin(rows, unknown).sum())
+        repeats.fill_in(vectors)
+        return repeats.count(unknown)
 
-    def _encode_distinct(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> list[int]:
+    def _encode_distinct(self, repeats: Repeats, vectors: Vectors, show_progress: bool | None) -> list[int]:
         unknown: list[int] = []
+        texts = repeats.texts
         with progress_bar(len(texts), "encode", show_progress) as bar:
             for start in range(0, len(texts), self.window_texts):
                 window = texts[start : start + self.window_texts]
                 full = np.zeros((len(window), self.full_dim), np.float32)
                 unknown += [start + row for row in self._encode_window(window, full)]
-                vectors[start : start + len(window)] = full[:, : self.dim]
+                with repeats.place(vectors, start, start + len(window)) as place:
+                    place[:] = full[:, : self.dim]
                 bar.update(len(window))
         return unknown
 

@@ -12,10 +12,10 @@ import numpy as np
 from gemel import _native
 from gemel.checkpoint import Dense, ModelFolder, read_weights, save_encoder_folder
 from gemel.contracts import OnTruncate, Vectors
-from gemel.engine.assembly import Assembly, EngineSettings
+from gemel.engine.assembly import Assembly, EngineSettings, not_finite
 from gemel.errors import InvalidInput
 from gemel.progress import progress_bar
-from gemel.text_encoder import FolderEncoder, distinct
+from gemel.text_encoder import FolderEncoder, Repeats
 from gemel.tokens import Pieces
 
 WINDOW = 8_192  # texts that are tokenised at once, while the window before them is encoded
@@ -86,29 +86,28 @@ class NativeEncoder(FolderEncoder):
             weights = read_weights(self.folder.weight_files)
             dense = [read_weights((file,)) for file in self.folder.dense_files]
         save_encoder_folder(target, self.folder, weights, dense, overwrite=overwrite)
+        self.note_saved(target)
 
     def _encode_texts(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> int:
         """Fill in the vectors; a text that occurs several times is encoded once."""
-        different, rows = distinct(texts)
-        found = vectors if rows is None else np.empty((len(different), self.dim), np.float32)
+        repeats = Repeats(texts)
         try:
-            cut = self._encode_distinct(different, found, show_progress)
+            cut = self._encode_distinct(repeats, vectors, show_progress)
         except InvalidInput:
             self.tokenizer.pieces(
                 texts, self.prompt, self.on_truncate
             )  # the same error, naming the text given
             raise
-        if rows is None:
-            return len(cut)
-        np.take(found, rows, axis=0, out=vectors)
-        return int(np.isin(rows, cut).sum())
+        repeats.fill_in(vectors)
+        return repeats.count(cut)
 
-    def _encode_distinct(self, texts: list[str], vectors: Vectors, show_progress: bool | None) -> list[int]:
-        """Fill in the vectors; which texts were cut."""
+    def _encode_distinct(self, repeats: Repeats, vectors: Vectors, show_progress: bool | None) -> list[int]:
+        """Fill in the vectors of texts that occur first; which of them were cut."""
         cut: list[int] = []
-        with progress_bar(len(texts), "encode", show_progress) as bar:
-            for start, pieces in self._tokenised(texts):
-                self._encode_pieces(pieces, vectors[start : start + pieces.n_texts])
+        with progress_bar(len(repeats.texts), "encode", show_progress) as bar:
+            for start, pieces in self._tokenised(repeats.texts):
+                with repeats.place(vectors, start, start + pieces.n_texts) as place:
+                    self._encode_pieces(pieces, place)
                 cut += [start + row for row in pieces.cut]
                 bar.update(pieces.n_texts)
         return cut
@@ -175,10 +174,13 @@ def _add_tail(engine: _native.Engine, folder: ModelFolder) -> None:
         if not isinstance(layer, Dense):
             engine.add_normalisation()
             continue
+        file = next(files)
         tensors = {
-            name: np.ascontiguousarray(array, np.float32)
-            for name, array in read_weights((next(files),)).items()
+            name: np.ascontiguousarray(array, np.float32) for name, array in read_weights((file,)).items()
         }
+        for name, array in tensors.items():
+            if not np.isfinite(array).all():
+                raise not_finite(file.parent, name)
         engine.add_dense(
             tensors["linear.weight"],
             tensors.get("linear.bias"),

@@ -7,6 +7,7 @@ import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,6 +153,20 @@ def test_odd_texts_get_finite_vectors(encoder: TextEncoder) -> None:
         "." * 300,
     ]
     assert np.isfinite(encoder.encode(odd)).all()
+
+
+def test_a_table_or_a_mapping_is_no_sequence_of_texts(encoder: TextEncoder) -> None:
+    class DataFrame(list[str]):
+        columns = ("text", "label")  # which are what it gives one by one, as pandas' does
+
+    def stream(texts: Any) -> list[Any]:
+        return list(encoder.encode_iter(texts))
+
+    for take in (encoder.encode, stream):
+        with pytest.raises(InvalidInput, match="a DataFrame was given; choose a column of it"):
+            take(DataFrame(["text", "label"]))
+        with pytest.raises(InvalidInput, match="a dict was given"):
+            take({"the cat": 1, "a dog": 2})  # type: ignore[arg-type]
 
 
 def test_half_a_surrogate_pair_is_named_by_its_place(encoder: TextEncoder) -> None:

@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -72,6 +73,26 @@ def test_repeated_texts_are_encoded_once(encoder: NativeEncoder, monkeypatch: py
     vectors = encoder.encode(texts)
     assert seen == [3]
     np.testing.assert_array_equal(vectors, np.stack([encoder.encode_one(text) for text in texts]))
+
+
+@pytest.mark.parametrize("window", [2, 8_192])
+def test_repeats_take_no_second_output(
+    encoder: NativeEncoder, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr("gemel.engine.encoder.WINDOW", window)
+    monkeypatch.setattr("gemel.text_encoder.STREAM_WINDOW", window)
+    texts = [TEXTS[row] for row in (0, 1, 2, 1, 3, 0, 4, 4, 5, 1)]
+    vectors = encoder.encode(texts)
+    np.testing.assert_array_equal(vectors, np.stack([encoder.encode_one(text) for text in texts]))
+    many = [f"the man {number}" for number in range(3_000)]
+    out = np.zeros((len(many) + 1, encoder.dim), np.float32)
+    monkeypatch.setattr("gemel.engine.encoder.WINDOW", 50)
+    for given in ([*many, "the"], [*many, many[0]]):
+        tracemalloc.start()
+        encoder.encode(given, out=out)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.9 * out.nbytes + 120 * len(given)  # the texts' own rows, a hundred bytes each
 
 
 def test_windows_change_nothing(encoder: NativeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,6 +181,28 @@ def test_many_threads_may_ask_at_once(encoder: NativeEncoder) -> None:
     np.testing.assert_array_equal(np.concatenate(parts), expected)
 
 
+@pytest.mark.parametrize(
+    ("sequences", "message"),
+    [
+        ([[5, 6], [99_999]], r"sequence 1 is '\[99999\]', and token ids, .* 0 to \d+, were expected"),
+        ([np.array([-1], np.int32)], "sequence 0 is"),
+        ([[0.5]], "sequence 0 is"),
+        (["the cat"], "sequence 0 is 'the cat'"),
+        ([[[5, 6], [7]]], "sequence 0 is"),
+    ],
+)
+def test_what_are_no_token_ids_is_refused(encoder: NativeEncoder, sequences: list[Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        encoder.encode_ids(sequences)
+
+
+def test_token_ids_may_be_lists_and_arrays(encoder: NativeEncoder) -> None:
+    assert encoder.encode_ids([]).shape == (0, 32)
+    lists = encoder.encode_ids([[5, 6, 7], []])
+    arrays = [np.array([5, 6, 7], np.int64), np.array([], np.int32)]
+    np.testing.assert_array_equal(lists, encoder.encode_ids(arrays))
+
+
 def test_it_can_be_sent_to_another_process(encoder: NativeEncoder) -> None:
     sent = encoder.with_dim(9).with_on_truncate("chunk")
     again = pickle.loads(pickle.dumps(sent))
@@ -198,6 +241,13 @@ def test_a_folder_that_was_replaced_cannot_name_the_model_that_computes(
         with pytest.raises(ModelMismatch, match=r"has changed since this model was opened .*open it again"):
             read_again()
     assert not (tmp_path / "saved").exists()
+
+
+def test_a_model_that_was_saved_into_its_own_folder_stays_what_it_is(two_models: tuple[Path, Path]) -> None:
+    encoder = native(two_models[0])
+    for _ in range(2):
+        encoder.save(two_models[0], overwrite=True)
+    assert encoder.fingerprint == native(two_models[0]).fingerprint
 
 
 def test_a_fingerprint_that_was_read_in_time_stays(two_models: tuple[Path, Path]) -> None:
