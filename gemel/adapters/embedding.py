@@ -7,7 +7,7 @@ from typing import Any
 
 from gemel.adapters.opening import EncoderLike, open_encoder
 from gemel.adapters.sentence_transformers import SentenceTransformer
-from gemel.contracts import Vectors
+from gemel.contracts import Vectors, checked_texts
 
 
 class Embedding:
@@ -18,7 +18,8 @@ class Embedding:
 
     def embed(self, documents: Sequence[str], **choices: Any) -> Vectors:
         """One vector a document (n, dim)."""
-        vectors: Vectors = self.model.encode([str(each) for each in documents], **choices)
+        texts = checked_texts(documents, "give a list of documents")
+        vectors: Vectors = self.model.encode(texts, **choices)
         return vectors
 
 

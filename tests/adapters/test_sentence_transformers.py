@@ -6,6 +6,7 @@ import copy
 import json
 import logging
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from stand_ins import sentences
 import gemel.adapters.sentence_transformers as ours
 from gemel import communities, load_encoder
 from gemel.adapters.sentence_transformers import CrossEncoder, SentenceTransformer, util
-from gemel.errors import InvalidInput, ModelNotFound, TruncationWarning
+from gemel.errors import InvalidInput, ModelMismatch, ModelNotFound, TruncationWarning
 from gemel.pair_scorer import PairScorer
 
 WITHOUT_TORCH = """
@@ -102,6 +103,15 @@ def test_a_model_can_be_pickled_and_moved(model: SentenceTransformer) -> None:
     assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
 
 
+def test_tokens_are_those_of_the_text_alone_unless_a_prompt_is_given(tiny_bert: Path) -> None:
+    model = SentenceTransformer(str(tiny_bert), prompts={"query": "the red "}, default_prompt_name="query")
+    alone = np.asarray(model.tokenize(["dog"])["input_ids"])
+    assert alone.shape == (1, 3)
+    np.testing.assert_array_equal(np.asarray(model.preprocess(["dog"])["input_ids"]), alone)
+    prompted = np.asarray(model.tokenize(["dog"], prompt="the red ")["input_ids"])
+    np.testing.assert_array_equal(prompted, np.asarray(model.tokenize(["the red dog"])["input_ids"]))
+
+
 def test_a_tokenizer_is_opened_once_until_the_model_is_opened_anew(
     tiny_bert: Path, tiny_reranker_folder: Path
 ) -> None:
@@ -118,6 +128,21 @@ def test_a_saved_model_takes_the_place_of_the_one_before(model: SentenceTransfor
     again = SentenceTransformer(str(tmp_path / "model"))
     assert again.prompts == model.prompts
     assert np.array_equal(again.encode_query("a dog"), model.encode_query("a dog"))
+
+
+def test_a_model_may_be_saved_into_its_own_folder_again(
+    tiny_bert: Path, tiny_reranker_folder: Path, tmp_path: Path
+) -> None:
+    for kind, source in ((SentenceTransformer, tiny_bert), (CrossEncoder, tiny_reranker_folder)):
+        own = tmp_path / kind.__name__
+        kind(str(source)).save(own)
+        model: Any = kind(str(own))
+        for target in (own, own, tmp_path / f"{kind.__name__} elsewhere"):
+            model.save(target)
+        shutil.rmtree(own)
+        shutil.copytree(source, own)
+        with pytest.raises(ModelMismatch, match="has changed since this model was opened"):
+            model.save(tmp_path / "after")
 
 
 def test_a_folder_says_how_many_numbers_a_vector_has(tiny_bert: Path, tmp_path: Path) -> None:

@@ -189,9 +189,10 @@ class CrossEncoder(Placed):
         folder = self._scorer.folder
         if self._activation is not None:
             folder = replace(folder, activation=saved_name(self._activation))
-        save_among_others(
-            path, lambda target: save_reranker_folder(target, folder, read_weights(folder.weight_files))
-        )
+        with folder.seen.unchanged():
+            weights = read_weights(folder.weight_files)
+        save_among_others(path, lambda target: save_reranker_folder(target, folder, weights))
+        self._scorer.note_saved(path)
 
     save_pretrained = save
 

@@ -169,10 +169,11 @@ class SentenceTransformer(Placed):
         """The same as `max_seq_length`."""
         return self.max_seq_length
 
-    def tokenize(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Token ids and attention mask (n, tokens), padded to the longest."""
+    def tokenize(self, texts: Sequence[str], prompt: str | None = None) -> dict[str, Any]:
+        """Token ids and attention mask (n, tokens), padded to the longest; no prompt unless one is given."""
         encoder = self._tokenising()
-        pieces = encoder.with_on_truncate("ignore").tokenise(checked_texts(_listed(texts)))
+        prompted = encoder.with_prompts({"given": prompt} if prompt else {}, "given" if prompt else None)
+        pieces = prompted.with_on_truncate("ignore").tokenise(checked_texts(_listed(texts)))
         lengths = np.diff(pieces.starts)
         mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
         ids = np.full(mask.shape, int(encoder.folder.config.get("pad_token_id") or 0), np.int64)
@@ -251,6 +252,8 @@ class SentenceTransformer(Placed):
         if not hasattr(encoder, "save"):
             raise InvalidInput("this model is not kept as a folder and cannot be saved")
         save_among_others(path, encoder.save)
+        if isinstance(self._encoder, FolderEncoder):
+            self._encoder.note_saved(path)
 
     save_pretrained = save
 
