@@ -1,8 +1,8 @@
 """Examples to train on or to measure by: pairs, scored or classified, triplets, texts, classified texts.
 
 Besides tables with named columns the official layouts are read: SNLI and MultiNLI (.jsonl and .txt) and the
-STS benchmark (`sts-train.csv`). Rows whose gold label is `-`, on which SNLI's annotators did not agree, are
-left out and counted, as everyone does.
+STS benchmark (`sts-train.csv`). Rows whose gold label is `-` (or -1 beside 0, 1 and 2), on which SNLI's
+annotators did not agree, are left out and counted, as everyone does.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, compress, islice
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ Range = tuple[float, float]
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")  # in Sentence-BERT's order of the classes
 NO_GOLD_LABEL = "-"
+HUB_NO_GOLD_LABEL = "-1"  # where the classes of NLI are numbers, as data sets of the hub have them
+HUB_NLI_LABELS = {HUB_NO_GOLD_LABEL, "0", "1", "2"}
 STS_RANGE = (0.0, 5.0)
+_ROWS_LOOKED_AT = 100  # of JSON lines, for the columns: one alone may lack some
 _TOLD_CLASSES = 10  # in a description
 _CLASSIFIED = ("classified pairs", "classified texts")
 _LABEL_TYPES: dict[str, type[np.generic]] = {
@@ -147,20 +150,28 @@ def read_examples(
     return examples
 
 
+def yes_as_score(examples: Examples) -> Examples:
+    """Pairs of the classes 0 and 1 as pairs with these scores; other examples as they are."""
+    if examples.kind != "classified pairs" or examples.label_names != ("0", "1"):
+        return examples
+    assert examples.labels is not None
+    scores = examples.labels.astype(np.float32)
+    return replace(examples, kind="scored pairs", labels=scores, label_names=())
+
+
 # Which rows -----------------------------------------------------------------------------------------
 
 
 def _columns_and_rows(
     table: Table, on_bad_row: OnBadRow
 ) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Row]]]:
-    """The columns, which in JSON lines are those of the first row, and the way to the rows."""
+    """The columns, which in JSON lines are those of the first rows, and the way to the rows."""
     if table.columns is not None:
         return table.columns, lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
     rows = table.rows(on_bad_row=on_bad_row)
-    first = next(rows, None)
-    if first is None:
-        return [], lambda wanted: iter(())
-    return list(first[1]), lambda wanted: chain([first], rows)
+    first = list(islice(rows, _ROWS_LOOKED_AT))
+    found = list(dict.fromkeys(column for _, row in first for column in row))
+    return found, lambda wanted: chain(first, rows)
 
 
 def _tests(
@@ -264,7 +275,7 @@ class _Gathered:
         spoken = {"first": "anchor", "second": "positive"} if self.kind == "triplets" else {}
         columns = {spoken.get(role, role): texts for role, texts in self.texts.items()}
         origin = ", ".join(f"{spoken.get(role, role)} = {column}" for role, column in self.roles.items())
-        if self.kind == "pairs" and unused:  # one of them may be a label under another name
+        if self.kind in ("pairs", "texts") and unused:  # one of them may be a label under another name
             origin += f"; not used: {', '.join(unused)}"
         told, left_out = f"{self.table.name} ({origin})", dict(self.tally.left_out)
         return Examples(self.kind, columns, labels, names, told, left_out, tuple(unused))
@@ -284,6 +295,8 @@ class _Gathered:
         """The classes in order; where all of NLI's are among them, there are no others."""
         if self.label_names is not None:
             return tuple(self.label_names)
+        if self.kind == "classified pairs" and set(self.values) == HUB_NLI_LABELS:
+            self._drop_without_gold()
         names = set(self.values)
         if names <= set(NLI_LABELS):
             return NLI_LABELS
@@ -300,16 +313,20 @@ class _Gathered:
         return tuple(sorted(names, key=lambda name: (numbers[name] is None, numbers[name] or 0, name)))
 
     def _drop_unknown(self) -> None:
-        kept = []
-        for row, (number, name) in enumerate(zip(self.numbers, self.values, strict=True)):
-            if name in NLI_LABELS:
-                kept.append(row)
-            else:
+        for number, name in zip(self.numbers, self.values, strict=True):
+            if name not in NLI_LABELS:
                 message = f"{self.table.place(number)}: {_unknown(name, NLI_LABELS)}"
                 self.tally.on_bad_row("unknown label", message)
-        self.values = [self.values[row] for row in kept]
-        self.numbers = [self.numbers[row] for row in kept]
-        self.texts = {role: [texts[row] for row in kept] for role, texts in self.texts.items()}
+        self._keep([name in NLI_LABELS for name in self.values])
+
+    def _drop_without_gold(self) -> None:
+        self.tally.left_out[_NO_GOLD_LABEL] += self.values.count(HUB_NO_GOLD_LABEL)
+        self._keep([name != HUB_NO_GOLD_LABEL for name in self.values])
+
+    def _keep(self, is_kept: Sequence[bool]) -> None:
+        self.values = list(compress(self.values, is_kept))
+        self.numbers = list(compress(self.numbers, is_kept))
+        self.texts = {role: list(compress(texts, is_kept)) for role, texts in self.texts.items()}
 
 
 def _text(value: object, column: str) -> str:

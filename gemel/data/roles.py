@@ -25,9 +25,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("positive", "answer", "passage", "document"),
     ),
     "text": ("text", "sentence", "content"),
-    "score": ("score", "similarity", "similarity_score", "relatedness_score", "gold_score"),
-    "label": ("label", "gold_label", "class", "is_duplicate", "is_paraphrase", "similar"),
+    "score": ("score", "scores", "similarity", "similarity_score", "relatedness_score", "gold_score"),
+    "label": ("label", "labels", "gold_label", "class", "is_duplicate", "is_paraphrase", "similar"),
 }
+_CLASSES_OF_TEXTS = ("category", "intent")  # beside two texts they are topics, and nothing to tell apart
 _NEGATIVE = re.compile(r"(?:hard)?negative(\d*)")  # negative, hard_negative, negative_1 ... negative_n
 
 # kind -> the roles that its examples are made of; one `negative` stands for one or more.
@@ -58,6 +59,8 @@ def assign_roles(
     """The kind of examples that the columns make, and role -> column in canonical order."""
     named = _named(columns or {}, found, where)
     candidates = {**_candidates(found, set(named.values())), **{role: [name] for role, name in named.items()}}
+    if kind == "scored pairs" and "score" not in candidates and "label" in candidates:
+        candidates["score"] = candidates.pop("label")  # yes and no as 1 and 0
     if kind is None:
         kind = _inferred_kind(candidates, set(named), found, where)
     assigned: dict[str, str] = {}
@@ -67,7 +70,10 @@ def assign_roles(
             raise InvalidInput(f"{where} has no column for {role}, as {kind} need. {_needs(found)}. {_NAMES}")
         if len(names) > 1 or found.count(names[0]) > 1:
             choice = " or ".join(map(repr, names)) if len(names) > 1 else f"either column {names[0]!r}"
-            raise InvalidInput(f'{where}: {role} could be {choice}; say which with columns={{"{role}": ...}}')
+            raise InvalidInput(
+                f"{where}: {role} could be {choice}; say which with --column {role}=NAME, or "
+                f'columns={{"{role}": ...}}'
+            )
         assigned[role] = names[0]
     for role in named.keys() - assigned.keys():
         raise InvalidInput(f"columns names a {role}, and {kind} have none; leave it out, or say another kind")
@@ -95,6 +101,9 @@ def _candidates(found: Sequence[str], taken: set[str]) -> dict[str, list[str]]:
         role = role_of(column)
         if role is not None and column not in taken:
             candidates.setdefault(role, []).append(column)
+    if set(candidates) == {"text"}:
+        classes = [name for name in found if _plain(name) in _CLASSES_OF_TEXTS and name not in taken]
+        candidates.update({"label": classes} if classes else {})
     return candidates
 
 
@@ -155,5 +164,5 @@ _NAMES = (
     "Names that are known: "
     + "; ".join(f"{role} is {', '.join(names)}" for role, names in ALIASES.items())
     + "; negative is negative, hard_negative, negative_1, negative_2 ...; "
-    'other columns are named with columns={"first": ..., "second": ...}'
+    'other columns are named with --column first=NAME, or columns={"first": ..., "second": ...}'
 )

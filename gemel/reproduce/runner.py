@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from gemel.checkpoint.infersent import is_infersent_folder
-from gemel.data.examples import Examples
+from gemel.data.examples import Examples, yes_as_score
 from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
 from gemel.evaluate.correlation import spearman
@@ -156,7 +156,10 @@ class RecipeRunner:
 
     def _examples(self, stage: Stage) -> Examples | MixedExamples:
         if len(stage.tasks) == 1:
-            return self.read(stage.tasks[0].data)
+            (task,) = stage.tasks
+            examples = self.read(task.data)
+            is_free = "kind" not in task.data.options and task.objective in (None, "pair-regression")
+            return yes_as_score(examples) if self.recipe.kind == "cross-encoder" and is_free else examples
         return MixedExamples({task.name: self.read(task.data) for task in stage.tasks}, stage.mixing)
 
     def _finished(self, number: int, place: Path) -> TrainResult | None:
@@ -208,8 +211,11 @@ class RecipeRunner:
     ) -> TrainResult:
         stage = self.recipe.stages[number - 1]
         self._check_files(number)
+        if resume and not (place / "last").exists():
+            tell(f"{place} holds no checkpoint to go on from: the stage begins anew")
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
         examples = lesson.examples
+        tell(examples.describe())
         validate = None if stage.validate is None else self._validator(stage.validate, examples)
         overlap = self.team.from_leader(lambda: tell_overlap(examples, self.data))
         self._overlaps[number] = overlap
@@ -269,6 +275,8 @@ class RecipeRunner:
             return validate_on_sts(self.read(source))
         assert isinstance(trained, Examples), "cross-encoders learn one task at a time"
         examples = source.read(self.data, trained.label_names or None)
+        if trained.kind == "scored pairs":
+            examples = yes_as_score(examples)
         if examples.kind != trained.kind or examples.labels is None:
             raise InvalidInput(
                 f"{source.path} holds {examples.kind} to validate on, and the cross-encoder learns from "

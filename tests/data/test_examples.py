@@ -552,3 +552,45 @@ def test_real_duplicates_and_real_labels_are_told_apart(real_data: Path) -> None
     sample = read_examples(real_data / "quora_pairs_sample" / "sample.tsv")
     assert (sample.kind, sample.label_names, len(sample)) == ("classified pairs", ("0", "1"), 6_493)
     assert len(read_examples(real_data / "snli" / "dev.tsv")) == 9_842
+
+
+# Names and labels that others use -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"),
+    [
+        ("sentence1\tsentence2\tscores", "scored pairs"),
+        ("sentence1\tsentence2\tlabels", "classified pairs"),
+        ("text\tcategory\tid", "classified texts"),
+        ("text\tid\tintent", "classified texts"),
+        ("query\tpassage\tcategory", "pairs"),  # a topic of both
+    ],
+)
+def test_labels_under_other_names(save: Any, header: str, kind: str) -> None:
+    assert read_examples(save("x.tsv", f"{header}\na\t1\t0\nb\t0\t1\n")).kind == kind
+
+
+def test_a_label_of_yes_and_no_can_be_a_score(save: Any) -> None:
+    file = save("x.tsv", "query\tpassage\tlabel\na\tb\t1\nc\td\t0\n")
+    assert labels_of(read_examples(file, kind="scored pairs")) == [1.0, 0.0]
+
+
+def test_what_has_no_gold_label_on_the_hub_is_left_out(save: Any) -> None:
+    rows = "a\tb\t-1\nc\td\t0\ne\tf\t1\ng\th\t2\n"
+    examples = read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{rows}"))
+    assert examples.label_names == ("0", "1", "2")
+    assert examples.columns["first"] == ["c", "e", "g"]
+    assert examples.left_out == {"no gold label": 1}
+    moods = "a\tb\t-1\nc\td\t0\ne\tf\t1\n"  # where -1 is a class like others
+    examples = read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{moods}"))
+    assert examples.label_names == ("-1", "0", "1")
+
+
+def test_columns_that_the_first_of_json_lines_lacks(save: Any) -> None:
+    rows = [{"anchor": "a", "positive": "b"}, {"anchor": "c", "positive": "d", "negative": "e"}]
+    file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidInput, match=r"line 1: the row has no 'negative'"):
+        read_examples(file)
+    examples = read_examples(file, skip_bad_rows=True)
+    assert (examples.kind, len(examples)) == ("triplets", 1)
