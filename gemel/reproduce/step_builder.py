@@ -33,6 +33,7 @@ from gemel.train import (
 )
 from gemel.train.objectives import Objective
 from gemel.train.pretraining import PRETRAINING, build_pretraining
+from gemel.train.prompts import prompts_of, with_prompts
 from gemel.train.steps import Step
 
 
@@ -46,6 +47,7 @@ class StepBuilder:
     def build(self, stage: Stage, start: str | Path, lesson: Lesson, place: Path) -> Step:
         """The model of `start` with the stage's objective; what is made on the way goes under `place`."""
         examples = lesson.examples
+        self._check_prompts(stage, start)
         is_infersent = asks_for_new(start) or is_infersent_folder(resolve(start))
         if is_infersent and (isinstance(examples, MixedExamples) or self.recipe.kind == "cross-encoder"):
             raise InvalidInput(
@@ -65,13 +67,27 @@ class StepBuilder:
                 f"the recipe {self.recipe.name} sizes an InferSent encoder and starts from {start}"
             )
         folder = self._encoder_folder(resolve(start))
+        if stage.prompts:
+            folder = folder.with_spec(with_prompts(folder.spec, stage.prompts))
         student = fitted_student(folder, lesson, task.objective, place)
         encoder = SentenceEncoder(student, device=self.device)
         if lesson.targets is not None:
             return taught_step(encoder, task.objective, lesson, task.objective_settings)
         if task.objective in PRETRAINING:
             return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
-        return SentenceEncoderStep(encoder, _objective(task, examples, encoder.dim), examples.label_names)
+        objective = _objective(task, examples, encoder.dim)
+        prompts = prompts_of(examples.columns, stage.prompts) if stage.prompts else ()
+        return SentenceEncoderStep(encoder, objective, examples.label_names, prompts)
+
+    def _check_prompts(self, stage: Stage, start: str | Path) -> None:
+        is_other = (
+            self.recipe.kind == "cross-encoder" or stage.teacher or stage.tasks[0].objective in PRETRAINING
+        )
+        if stage.prompts and (is_other or asks_for_new(start) or is_infersent_folder(resolve(start))):
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} has prompts, which go with a transformer that learns vectors "
+                "from examples and has no teacher; leave them out"
+            )
 
     def _mixed(self, stage: Stage, folder: Path, examples: MixedExamples) -> MultiTaskStep:
         if self.recipe.kind == "cross-encoder":
@@ -153,6 +169,7 @@ def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = F
         examples.kind,
         dim=dim,
         n_labels=len(examples.label_names),
+        label_names=examples.label_names,
         cross_encoder=cross_encoder,
         **task.objective_settings,
     )

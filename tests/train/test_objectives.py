@@ -193,6 +193,14 @@ def test_online_contrastive_by_hand() -> None:
     # d loss / d v_0 = 2 0.4 / 4 (-d cos / d v_0), with d cos / d v = (1, 0) - cos v
     assert v.grad[0].tolist() == [pytest.approx(-0.2 * 0.64), pytest.approx(0.2 * 0.48)]
     assert OnlineContrastive(positive=0)([u, v], 1 - labels).item() == pytest.approx(loss.item())
+    named = OnlineContrastive(2, ("duplicate", "other"), positive="duplicate")
+    assert named([u, v], 1 - labels).item() == pytest.approx(loss.item())
+    assert "'duplicate' together" in named.describe()
+    assert OnlineContrastive(2, ("Yes", "no")).positive == 0
+    with pytest.raises(
+        InvalidInput, match="positive is None; expected one of the classes, 'duplicate' or 'other'"
+    ):
+        OnlineContrastive(2, ("duplicate", "other"))
     alone = OnlineContrastive()([u, v], torch.tensor([1, 1, 1, 1]))
     assert alone.item() == pytest.approx((0.4**2 + 0.2**2 + 1) / 4)
 
@@ -343,7 +351,7 @@ def test_gradients_of_every_objective_inside_matryoshka_agree_with_differences(n
     columns, labels, _ = batch_for(name)
 
     def make(dim: int) -> Objective:
-        told = {"dim": dim, "n_labels": 2 if name == "online-contrastive" else 3}
+        told = {"dim": dim, "n_labels": 2 if name == "online-contrastive" else 3, "label_names": ()}
         return OBJECTIVES[name](**{need: told[need] for need in OBJECTIVES[name].needs})
 
     objective = Matryoshka(make, 6, [6, 3], [1.0, 0.3]).double()

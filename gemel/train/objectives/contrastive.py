@@ -96,21 +96,34 @@ class OnlineContrastive(Objective):
     """Draw the pairs of one class together, push those of the other to a margin; only the hard ones count.
 
     Hard are the positives that are farther than the nearest negative of the batch, and the negatives that are
-    nearer than the farthest positive. `positive` is the place of the class whose pairs belong together.
+    nearer than the farthest positive. `positive` is the class whose pairs belong together, by name or place:
+    it need not be said of 0 and 1, no and yes, false and true.
     """
 
     kinds = ("classified pairs",)
-    needs = ("n_labels",)
+    needs = ("n_labels", "label_names")
     min_batch = 2
 
-    def __init__(self, n_labels: int = 2, margin: float = 0.5, positive: int = 1) -> None:
+    def __init__(
+        self,
+        n_labels: int = 2,
+        label_names: Sequence[str] = ("0", "1"),
+        margin: float = 0.5,
+        positive: str | int | None = None,
+    ) -> None:
         super().__init__()
-        if n_labels != 2 or positive not in (0, 1):
+        self.label_names = tuple(label_names) or ("0", "1")
+        if n_labels != 2 or len(self.label_names) != 2:
             raise InvalidInput(
-                f"online-contrastive tells 2 classes apart and the data has {n_labels}, the positive one "
-                f"at place {positive}; expected pairs that belong together (1) or not (0)"
+                f"online-contrastive tells 2 classes apart and the data has {n_labels}; "
+                "expected pairs that belong together (1) or not (0)"
             )
-        self.margin, self.positive = check_positive("margin", margin), positive
+        self.margin = check_positive("margin", margin)
+        self.positive = _place_of_positive(positive, self.label_names)
+
+    def describe(self) -> str:
+        """A few words for a person."""
+        return f"OnlineContrastive, which draws pairs of {self.label_names[self.positive]!r} together"
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
         """The squared distances that are wrong, summed over the hard pairs, for each pair of the batch."""
@@ -122,3 +135,21 @@ class OnlineContrastive(Objective):
         if len(near) and len(far):
             near, far = near[near > far.min()], far[far < near.max()]
         return (near.square().sum() + F.relu(self.margin - far).square().sum()) / len(labels)
+
+
+_YES = ("1", "true", "yes")
+
+
+def _place_of_positive(positive: str | int | None, names: tuple[str, ...]) -> int:
+    """The place of the class that was named, or of the one that says yes."""
+    if str(positive) in names:
+        return names.index(str(positive))
+    if positive in (0, 1):
+        return int(positive)
+    said = [place for place, name in enumerate(names) if name.lower() in _YES]
+    if positive is None and len(said) == 1:
+        return said[0]
+    raise InvalidInput(
+        f"online-contrastive draws the pairs of one class together, and positive is {positive!r}; "
+        f"expected one of the classes, {' or '.join(map(repr, names))}: say positive = {names[0]!r}, perhaps"
+    )

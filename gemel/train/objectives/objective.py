@@ -18,7 +18,7 @@ class Objective(nn.Module):
     """
 
     kinds: ClassVar[tuple[str, ...]]  # of examples that it eats
-    needs: ClassVar[tuple[str, ...]] = ()  # of `dim` and `n_labels`, what it must be told
+    needs: ClassVar[tuple[str, ...]] = ()  # of `dim`, `n_labels` and `label_names`, what it must be told
     min_batch: int = 1
     n_alike: int = 1  # how many examples of a class should stand together in a batch
 

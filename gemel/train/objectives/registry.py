@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gemel.errors import InvalidInput
@@ -41,7 +41,14 @@ def fitting(kind: str, objectives: dict[str, type[Objective]]) -> list[str]:
 
 
 def build_objective(
-    name: str | None, kind: str, *, dim: int, n_labels: int = 0, cross_encoder: bool = False, **settings: Any
+    name: str | None,
+    kind: str,
+    *,
+    dim: int,
+    n_labels: int = 0,
+    label_names: Sequence[str] = (),
+    cross_encoder: bool = False,
+    **settings: Any,
 ) -> Objective:
     """The named objective, or the usual one for this kind of examples; `matryoshka` wraps any."""
     table = CROSS_OBJECTIVES if cross_encoder else OBJECTIVES
@@ -69,7 +76,7 @@ def build_objective(
     _check_settings(name, chosen, inner)
 
     def make(dimensions: int) -> Objective:
-        told = {"dim": dimensions, "n_labels": n_labels}
+        told = {"dim": dimensions, "n_labels": n_labels, "label_names": label_names}
         try:
             return chosen(**{need: told[need] for need in chosen.needs}, **inner)
         except TypeError as error:
