@@ -16,7 +16,13 @@ from gemel.checkpoint.folder import (
     read_reranker_folder,
 )
 from gemel.checkpoint.head import Head, read_head
-from gemel.checkpoint.saving import check_free, save_encoder_folder, save_reranker_folder, whole_folder
+from gemel.checkpoint.saving import (
+    check_free,
+    recover,
+    save_encoder_folder,
+    save_reranker_folder,
+    whole_folder,
+)
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
 from gemel.checkpoint.static import StaticFolder, is_static_folder, read_static_folder, save_static_folder
 from gemel.checkpoint.weights import WeightFile, open_weights, read_weights
@@ -46,6 +52,7 @@ __all__ = [
     "read_reranker_folder",
     "read_static_folder",
     "read_weights",
+    "recover",
     "save_classifier_folder",
     "save_encoder_folder",
     "save_reranker_folder",

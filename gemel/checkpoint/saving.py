@@ -123,6 +123,19 @@ def whole_folder(target: Path, overwrite: bool) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def recover(target: Path) -> None:
+    """Clear up after a process that was killed while it replaced a folder that nobody else writes.
+
+    If it was killed between taking the old one away and putting the new one there, the old one is put back.
+    """
+    for old in target.parent.glob(f".{target.name}.*.old"):
+        if not target.exists() and (old / "model").is_dir():
+            (old / "model").rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+    for draft in target.parent.glob(f".{target.name}.*.unfinished"):
+        shutil.rmtree(draft, ignore_errors=True)
+
+
 def check_free(target: Path, overwrite: bool) -> None:
     """Refuse to replace what is not asked to be replaced, and what is not a model."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):

@@ -50,7 +50,7 @@ TRAINING = ("epochs", "batch_size", "learning_rate", "max_minutes", "seed")
 @click.option("--batch-size", type=click.IntRange(min=1), help="[default: 128]")
 @click.option("--learning-rate", type=float, help="[default: 1e-3 with --layers, 1e-4 with --student]")
 @click.option("--max-minutes", type=float, help="End the training after so long.")
-@click.option("--validate", metavar="FILE", help="Scored pairs: the best student by these is kept.")
+@click.option("--validate", metavar="FILE", help="Scored pairs, each 100 steps: the best student is kept.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted training, to the same bits.")
 @options.on_truncate
 @options.compute

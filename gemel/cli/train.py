@@ -13,17 +13,17 @@ from gemel.cli import options
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from gemel.reproduce.recipe import Recipe
+    from gemel.reproduce.recipe import Recipe, Stage
     from gemel.reproduce.runner import Preview, RecipeRunner, StageRun
 
 SETTINGS = (
     *("epochs", "batch_size", "cache_chunk", "learning_rate", "max_steps", "max_minutes"),
-    *("evaluate_every", "seed", "bf16"),
+    *("evaluate_every", "patience", "dropout", "seed", "bf16"),
 )
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
     *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
-    *("skip_bad_rows", "teacher"),
+    *("skip_bad_rows", "teacher", "column", "prompt", "pooling", "max_tokens"),
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (
@@ -48,6 +48,19 @@ OBJECTIVE_NAMES = (
     "--score-range", type=float, nargs=2, metavar="LOW HIGH", help="What the scores can be, such as 0 5."
 )
 @click.option("--kind", metavar="KIND", help="What the examples are, where their columns leave a choice.")
+@click.option(
+    "--column",
+    metavar="ROLE=NAME",
+    multiple=True,
+    help="A column under another name, such as first=question; roles: first, second, negative_1, text, "
+    "score, label.",
+)
+@click.option(
+    "--prompt",
+    metavar="ROLE=TEXT",
+    multiple=True,
+    help='What stands before the texts of a column, such as first="query: "; roles as in --column.',
+)
 @click.option("--objective", metavar="NAME", help=f"One of {OBJECTIVE_NAMES}.")
 @click.option(
     "--set",
@@ -60,6 +73,10 @@ OBJECTIVE_NAMES = (
     "--teacher", metavar="NAME", help="Learn what this encoder or cross-encoder says of the examples."
 )
 @click.option("--cross-encoder", is_flag=True, help="Train a cross-encoder, which reads both texts at once.")
+@click.option(
+    "--pooling", metavar="MODE", multiple=True, help="mean, cls, max ... [default: as the model has it]"
+)
+@click.option("--max-tokens", type=int, help="Of a text.  [default: as the model has it]")
 @click.option("--epochs", type=int, help="[default: 1]")
 @click.option("--batch-size", type=int, help="[default: 16]")
 @click.option("--cache-chunk", type=int, metavar="TEXTS", help="Texts in memory at once, for large batches.")
@@ -68,6 +85,8 @@ OBJECTIVE_NAMES = (
 @click.option("--max-steps", type=int)
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
+@click.option("--patience", type=int, metavar="TIMES", help="Evaluations without a better one, then end.")
+@click.option("--dropout", type=float, metavar="SHARE", help="[default: the model's own]")
 @click.option("--seed", type=int, help="[default: 42]")
 @click.option(
     "--bf16",
@@ -137,8 +156,27 @@ def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
     given = _settings(choices)
     if not given:
         return recipe
-    stages = tuple(replace(stage, train=replace(stage.train, **given)) for stage in recipe.stages)
+    validates = any(stage.validate for stage in recipe.stages)
+    if not validates and ("evaluate_every" in given or "patience" in given):
+        raise InvalidInput(
+            f"--evaluate-every or --patience was given, and the recipe {recipe.name} validates on nothing: "
+            "add validate to it"
+        )
+    stages = tuple(_changed(stage, given) for stage in recipe.stages)
     return replace(recipe, stages=stages, seeds=(given["seed"],) if "seed" in given else recipe.seeds)
+
+
+def _changed(stage: Stage, given: dict[str, Any]) -> Stage:
+    """The stage with what was given, as far as it has a meaning there."""
+    fitting = {
+        name: value
+        for name, value in given.items()
+        if stage.validate is not None or name not in ("evaluate_every", "patience")
+    }
+    before, lora = stage.train.lora, fitting.get("lora")
+    if before is not None and lora is not None:  # as strong, and beside the same maps
+        fitting["lora"] = replace(before, rank=lora.rank, alpha=before.alpha * lora.rank / before.rank)
+    return replace(stage, train=replace(stage.train, **fitting))
 
 
 def _settings(choices: dict[str, Any]) -> dict[str, Any]:
@@ -155,11 +193,18 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
     from gemel.reproduce.recipe import parse_recipe, parse_settings
 
     if not choices["model"] or not choices["examples"]:
-        raise InvalidInput("give a recipe, or at least --model and --examples")
+        raise click.UsageError("give a recipe, or at least --model and --examples")
     ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
     kinds = {"kind": choices["kind"]} if choices["kind"] else {}
+    columns = {"columns": _by_role("column", choices["column"])} if choices["column"] else {}
     stage: dict[str, Any] = {
-        "data": {"path": choices["examples"], "skip_bad_rows": choices["skip_bad_rows"], **ranges, **kinds},
+        "data": {
+            "path": choices["examples"],
+            "skip_bad_rows": choices["skip_bad_rows"],
+            **ranges,
+            **kinds,
+            **columns,
+        },
         "train": _settings(choices),
     }
     if choices["objective"] or choices["settings"]:
@@ -167,11 +212,30 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
         stage["objective"] = {**named, **parse_settings(choices["settings"])}
     if choices["teacher"]:
         stage["teacher"] = choices["teacher"]
+    if choices["prompt"]:
+        stage["prompts"] = _by_role("prompt", choices["prompt"])
     if choices["validate"]:
         stage["validate"] = {"path": choices["validate"], **ranges}
     kind = "cross-encoder" if choices["cross_encoder"] else "encoder"
-    values = {"model": choices["model"], "kind": kind, "stage": [stage]}
+    values: dict[str, Any] = {"model": choices["model"], "kind": kind, "stage": [stage]}
+    if choices["pooling"]:
+        values["pooling"] = list(choices["pooling"])
+    if choices["max_tokens"] is not None:
+        values["max_tokens"] = choices["max_tokens"]
     return parse_recipe(values, Path(choices["examples"]).name.split(".")[0])
+
+
+def _by_role(flag: str, named: tuple[str, ...]) -> dict[str, str]:
+    """role -> what was said of it."""
+    said: dict[str, str] = {}
+    for given in named:
+        role, equals, value = given.partition("=")
+        if not equals or not value or role in said:
+            raise InvalidInput(
+                f"--{flag} is {given!r}; expected ROLE=VALUE, such as first=question, each role once"
+            )
+        said[role] = value
+    return said
 
 
 def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:

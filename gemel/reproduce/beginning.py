@@ -33,6 +33,7 @@ def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig, data: Path) ->
         own["settings of the objective"] = dict(task.objective_settings)
         values |= {f"{task.name} {name}".strip(): value for name, value in own.items()}
     values["teacher"] = stage.teacher and {**asdict(stage.teacher), "model": base_name(stage.teacher.model)}
+    values["prompts"] = dict(stage.prompts) or None
     values["validate"] = stage.validate and asdict(stage.validate)
     values |= {name: value for name, value in config.to_dict().items() if name not in FREE_SETTINGS}
     values |= {f"{CONTENTS}{name}": mark for name, mark in _contents(recipe, stage, data) if mark}

@@ -31,6 +31,10 @@ its model:
     [[stage]]
     data = { limit = 200_000, files = [{ path = "a.txt" }, { path = "b.tsv", columns = ["premise"] }] }
     teacher = "all-MiniLM-L6-v2"        # or { model = ..., precision = "float32" }; or a cross-encoder
+
+Models that read questions and documents differently learn with what stands before either:
+
+    prompts = { first = "query: ", second = "passage: " }
 """
 
 from __future__ import annotations
@@ -85,6 +89,7 @@ STAGE_TYPES = {
     "validate": TABLE,
     "task": TABLES,
     "teacher": TEXT_OR_TABLE,
+    "prompts": TABLE,
     "mixing": TEXT,
     "scale_losses": BOOLEAN,
     "name": TEXT,
@@ -123,6 +128,7 @@ class Stage:
     mixing: str = MIXINGS[0]
     scale_losses: bool = True
     teacher: Teacher | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)  # what stands before the texts of a column
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def read_recipe(path: str | Path) -> Recipe:
     """The recipe in a TOML file; an unknown key is an error that lists the known ones."""
     path = Path(path)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # as some editors save it
     except OSError as error:
         raise InvalidInput(f"the recipe {path} cannot be read ({error.strerror})") from None
     except ValueError as error:
@@ -166,6 +172,10 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")
     check_types(values, RECIPE_TYPES, f"the recipe {name}")
+    if kind == "cross-encoder" and "pooling" in values:
+        raise InvalidInput(
+            f"the recipe {name} has pooling, and a cross-encoder has its own head instead; leave it out"
+        )
     pooling, layers, seeds = values.get("pooling"), values.get("layers"), values.get("seeds", [])
     if len(set(seeds)) < len(seeds):
         raise InvalidInput(f"seeds of the recipe {name} is {seeds!r}; expected no number twice")
@@ -190,7 +200,7 @@ def _stage(values: Mapping[str, Any], name: str) -> Stage:
         check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
         tasks = _tasks(values["task"], name)
     else:
-        check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "task"), where)
+        check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "prompts", "task"), where)
         tasks = (_task(values, name, where),)
     train = TrainConfig.from_dict(values.get("train", {}))
     for idle in ("evaluate_every", "patience"):
@@ -203,6 +213,7 @@ def _stage(values: Mapping[str, Any], name: str) -> Stage:
         train=train,
         validate=parse_source(values["validate"], name) if "validate" in values else None,
         teacher=_teacher(values["teacher"], name) if "teacher" in values else None,
+        prompts=_prompts(values.get("prompts", {}), where),
         **mixing,
     )
 
@@ -233,6 +244,11 @@ def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
         name=str(values.get("name", "")),
         weight=values.get("weight", 1.0),
     )
+
+
+def _prompts(values: Mapping[str, Any], where: str) -> dict[str, str]:
+    check_types(values, dict.fromkeys(values, TEXT), f"prompts of {where}")
+    return dict(values)
 
 
 def _teacher(values: str | Mapping[str, Any], name: str) -> Teacher:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import ModelFolder, read_encoder_folder, read_reranker_folder
+import numpy as np
+
+from gemel.checkpoint import ModelFolder, Normalise, read_encoder_folder, read_reranker_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.loading import load_encoder, load_reranker, resolve
@@ -17,10 +19,11 @@ from gemel.reproduce.recipe import Teacher
 from gemel.train import MixedExamples
 from gemel.train.distillation import DistillationStep, Targets
 from gemel.train.imitation import build_imitation
-from gemel.train.student import save_projected, save_student
+from gemel.train.student import ends_normalised, save_projected, save_student
 from gemel.train.targets import margins, scored_by, teacher_scores, teacher_vectors
 
 TARGETS_FILE = "teacher.npy"
+LOOKED_AT = 1_000  # of the teacher's vectors, for their length
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,16 @@ def cut_student(model: str | Path, layers: int | tuple[int, ...], place: Path) -
 
 
 def fitted_student(folder: ModelFolder, lesson: Lesson, name: str | None, place: Path) -> ModelFolder:
-    """The student, with a projection where its vectors are of another length than the teacher's."""
+    """The student, with a projection where its vectors have not as many numbers as the teacher's.
+
+    Where those are of length 1, the student's are brought to it as well.
+    """
     is_of_vectors = isinstance(lesson.examples, Examples) and lesson.examples.kind != "triplets"
     if lesson.targets is None or not is_of_vectors or name == "similarity-imitation":
         return folder
+    lengths = np.linalg.norm(lesson.targets[:LOOKED_AT], axis=1)
+    if np.allclose(lengths, 1, atol=1e-3) and not ends_normalised(folder.spec):
+        folder = folder.with_spec(replace(folder.spec, tail=(*folder.spec.tail, Normalise())))
     dim = lesson.targets.shape[1]
     if folder.spec.dim == dim:
         return folder

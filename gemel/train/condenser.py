@@ -82,6 +82,8 @@ class CondenserHead(Objective):
 class CondenserStep(nn.Module):
     """Two spans of each document, masked; the losses: masked tokens by head and by encoder, and the spans."""
 
+    is_float32 = True  # it reads layers of the model, and not what comes out of it
+
     def __init__(
         self,
         model: SentenceEncoder,

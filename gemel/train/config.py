@@ -12,6 +12,7 @@ from gemel.train.lora import Lora
 from gemel.train.settings import is_above, is_whole, one_or_more
 from gemel.train.values import is_number
 
+MAX_SEED = 2**40  # every step has a seed of its own, made from it
 BF16_CHOICES = ("auto", "on", "off")
 
 
@@ -46,7 +47,10 @@ class TrainConfig:
         for name in ("cache_chunk", "max_steps", "evaluate_every", "checkpoint_every", "patience"):
             value = getattr(self, name)
             self._check(name, value is None or is_whole(value, 1), "a whole number, at least 1")
-        self._check("seed", is_whole(self.seed, 0), "a whole number, at least 0")
+        is_seed = is_whole(self.seed, 0) and self.seed <= MAX_SEED
+        self._check("seed", is_seed, f"a whole number, 0 to {MAX_SEED:,}")
+        if self.patience is not None and self.evaluate_every is None:
+            raise InvalidInput("patience counts evaluations, and there are none: set evaluate_every too")
         self._check("weight_decay", self.weight_decay >= 0, "0 or more")
         is_lora = self.lora is None or isinstance(self.lora, Lora)
         self._check("lora", is_lora, "a table, such as { rank = 8 }")
@@ -85,7 +89,7 @@ class TrainConfig:
 
     def steps_in_all(self, n_batches: int) -> int:
         """How many steps of the optimiser the run has, for that many batches an epoch."""
-        steps = max(1, n_batches // self.accumulate) * self.epochs
+        steps = max(1, n_batches * self.epochs // self.accumulate)
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
     def plain_steps(self, n_steps: int) -> int:

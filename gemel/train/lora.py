@@ -109,8 +109,16 @@ def add_adapters(model: Any, lora: Lora, seed: int) -> int:
 
 
 def keep_to_adapters(model: Any, trained: dict[str, nn.Parameter]) -> dict[str, nn.Parameter]:
-    """Freeze the pretrained part but for its adapters; what is left to train, new heads included."""
-    frozen = {id(value) for name, value in _pretrained(model).named_parameters() if ".lora_" not in name}
+    """Freeze the pretrained part but for its adapters; what is left to train, new heads included.
+
+    A cross-encoder's pooler belongs to its head: many pretrained models have none, and it is new.
+    """
+    heads = () if hasattr(model, "backbone") else ("pooler.",)
+    frozen = {
+        id(value)
+        for name, value in _pretrained(model).named_parameters()
+        if ".lora_" not in name and not name.startswith(heads)
+    }
     kept = {name: value for name, value in trained.items() if id(value) not in frozen}
     for value in _pretrained(model).parameters():
         value.requires_grad_(id(value) not in frozen and value.requires_grad)

@@ -233,7 +233,7 @@ def check_alike(
     if team.size == 1:
         return
     shapes = {name: tuple(value.shape) for name, value in step.named_parameters()}
-    own = {"model": str(shapes), "examples": _digest(examples), "settings": str(sorted(settings.items()))}
+    own = {"model": str(shapes), "examples": digest_of(examples), "settings": str(sorted(settings.items()))}
     led = team.from_leader(lambda: own)
     differs = [name for name in own if own[name] != led[name]]
     if differs:
@@ -243,7 +243,8 @@ def check_alike(
         )
 
 
-def _digest(examples: Iterable[Examples]) -> str:
+def digest_of(examples: Iterable[Examples]) -> str:
+    """The same for the same texts and labels in the same order."""
     digest = hashlib.sha256()
     for part in examples:
         for name, texts in part.columns.items():

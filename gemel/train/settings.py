@@ -52,6 +52,7 @@ def check_plain_types(what: str, make: Callable[..., object], settings: Mapping[
 
 def _expected(annotation: object) -> Expected:
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    name = name.removesuffix(" | None")  # a recipe has no way to say None
     return _PLAIN_TYPES.get(name, ANYTHING)
 
 

@@ -34,6 +34,7 @@ class RunState:
     best_step: int = 0
     n_worse: int = 0
     stopped_early: bool = False
+    examples: str = ""  # a digest of what is learnt from: a run goes on with the same
     seconds: float = 0.0
     uses_bfloat16: bool | None = None  # found out once: a resumed run must not find otherwise
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
@@ -99,8 +100,14 @@ def load_state(
 
 
 def _here(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """As files want them."""
-    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    """As files want them: what has two names, such as T5's table of tokens, twice."""
+    here: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, value in tensors.items():
+        own = value.detach().cpu().contiguous()
+        here[name] = own.clone() if own.data_ptr() in seen else own
+        seen.add(own.data_ptr())
+    return here
 
 
 def _learnt(step: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,15 +44,21 @@ class SentenceEncoderStep(nn.Module):
 
     cache_chunk: int | None = None  # texts of a batch that are in memory with their activations at once
 
-    def __init__(self, model: Trainable, objective: Objective, labels: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        model: Trainable,
+        objective: Objective,
+        labels: Sequence[str] = (),
+        prompts: Sequence[str] = (),  # of each column; none means the model's own for all
+    ) -> None:
         super().__init__()
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)
-        self.labels = tuple(labels)
+        self.labels, self.prompts = tuple(labels), tuple(prompts)
 
     def loss(self, examples: Examples, rows: npt.NDArray[np.int64]) -> tuple[Tensor, int]:
         """The loss of these rows, and how many tokens were read for it."""
-        columns, n_tokens = embed_columns(self.model, examples, rows, self.cache_chunk)
+        columns, n_tokens = embed_columns(self.model, examples, rows, self.cache_chunk, self.prompts)
         loss: Tensor = self.objective(columns, labels_of(examples, rows, self.model.device))
         return loss, n_tokens
 
@@ -86,11 +93,17 @@ class CrossEncoderStep(nn.Module):
 
 
 def embed_columns(
-    model: Trainable, examples: Examples, rows: npt.NDArray[np.int64], chunk: int | None = None
+    model: Trainable,
+    examples: Examples,
+    rows: npt.NDArray[np.int64],
+    chunk: int | None = None,
+    prompts: Sequence[str] = (),
 ) -> tuple[Sequence[Tensor], int]:
     """The embeddings (rows, dim) of each column of these rows, and how many tokens they have."""
-    texts = [column[row] for column in _seen(examples) for row in rows]
-    sequences = model.tokenizer.pieces(texts, model.prompt, "ignore").ids
+    seen = _seen(examples)
+    before = cycle(prompts or [model.prompt])
+    texts = [prompt + column[row] for prompt, column in zip(before, seen, strict=False) for row in rows]
+    sequences = model.tokenizer.pieces(texts, "", "ignore").ids
     if chunk is None or chunk >= len(sequences):
         embeddings: Tensor = model(model.batch(sequences))
     else:

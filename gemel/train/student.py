@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemel.checkpoint import Dense, ModelFolder, Normalise, read_weights, save_encoder_folder
+from gemel.checkpoint import Dense, EncoderSpec, ModelFolder, Normalise, read_weights, save_encoder_folder
 from gemel.errors import InvalidInput
 
 # architecture -> the setting that counts its layers; those whose layers are alike and know no other
@@ -60,12 +60,17 @@ def save_student(
     return kept
 
 
+def ends_normalised(spec: EncoderSpec) -> bool:
+    """Whether the vectors of a model have length 1."""
+    return bool(spec.tail) and isinstance(spec.tail[-1], Normalise)
+
+
 def save_projected(
     folder: ModelFolder, target: str | Path, dim: int, *, seed: int = 42, overwrite: bool = False
 ) -> None:
     """Write a model whose vectors a new linear layer brings to another length; normalised where they were."""
     spec = folder.spec
-    is_last = bool(spec.tail) and isinstance(spec.tail[-1], Normalise)
+    is_last = ends_normalised(spec)
     before = spec.tail[:-1] if is_last else spec.tail
     added = Dense(spec.dim, dim, bias=False, activation="identity")
     tail = (*before, added, Normalise()) if is_last else (*before, added)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gemel.checkpoint import recover
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
 from gemel.progress import progress_bar
@@ -24,7 +25,7 @@ from gemel.train.interrupts import held_interrupts
 from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
-from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
+from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
 from gemel.train.state import RunState, load_state, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.tensorboard import EventFiles
@@ -114,27 +115,41 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
-        parts = self.examples.parts.values() if isinstance(self.examples, MixedExamples) else [self.examples]
-        check_alike(self.team, _module(self.step), parts, self.config.to_dict())
+        check_alike(self.team, _module(self.step), self._parts(), self.config.to_dict())
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, _module(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
-            self.state.uses_bfloat16 = self.team.all_say(decide(self.config.bf16, device))
+            is_wanted = decide(self.config.bf16, device) and _is_apt_for_bfloat16(self.step, self.config)
+            self.state.uses_bfloat16 = self.team.all_say(is_wanted)
         if self._is_evaluation_due():  # the run was broken off while it validated
             self._evaluate()
 
+    def _parts(self) -> list[Examples]:
+        return (
+            list(self.examples.parts.values())
+            if isinstance(self.examples, MixedExamples)
+            else [self.examples]
+        )
+
     def _first_state(self, resume: bool) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
-        last = self.output / "last"
+        last, digest = self.output / "last", digest_of(self._parts())
+        if resume:
+            recover(last)
+            recover(self.output / "model")
         if resume and last.is_dir():
             state = load_state(last, self.step, self.trained, self.optimiser, self.config, self.mean)
+            if state.examples not in ("", digest):  # an older program did not note them
+                raise InvalidInput(
+                    f"{last} was made with other examples: resume with the same, or name another output"
+                )
             self.metrics.forget_after(state.step)
             return state
         if not resume and ((self.output / "model").exists() or last.exists()):
             raise InvalidInput(f"{self.output} holds a run already: continue it with resume, or name another")
         self.metrics.forget_after(-1)  # resumed or not: a run without a checkpoint begins anew
-        return RunState()
+        return RunState(examples=digest)
 
     def one_step(self) -> None:
         """Every random choice follows from seed and step, so that a resumed run makes the same ones."""
@@ -229,6 +244,11 @@ class _Run:
         began = time.perf_counter()
         _set_training(self.step, False)
         score = self.team.from_leader(self._score)
+        if not np.isfinite(score):
+            raise InvalidInput(
+                f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
+                "the better"
+            )
         self.state.evaluated_at = self.state.step
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
@@ -310,14 +330,19 @@ def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
     named = dict(_module(step).named_parameters())
     names = {name: name.removeprefix("model.") for name in named}
     for prefix in freeze:
-        if not any(name.startswith(prefix) for name in names.values()):
+        if not any(_is_part(name, prefix) for name in names.values()):
             known = sorted({".".join(name.split(".")[:2]) for name in names.values()})
             raise InvalidInput(
                 f"nothing is named {prefix!r}, so it cannot be frozen; there are {', '.join(known)}"
             )
     for name, parameter in named.items():
-        parameter.requires_grad_(not names[name].startswith(freeze) if freeze else True)
+        parameter.requires_grad_(not any(_is_part(names[name], frozen) for frozen in freeze))
     return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+
+
+def _is_part(name: str, of: str) -> bool:
+    """Whether a parameter is that one or within that module: `layer.1` is no part of `layer.11`."""
+    return f"{name}.".startswith(f"{of.rstrip('.')}.")
 
 
 def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
@@ -329,6 +354,12 @@ def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.
         {"params": plain, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.learning_rate, eps=1e-8, fused=True)
+
+
+def _is_apt_for_bfloat16(step: Step, config: TrainConfig) -> bool:
+    if getattr(step, "is_float32", False) and config.bf16 == "on":
+        raise InvalidInput("bf16 is 'on', and cocondenser is trained in float32 alone; leave bf16 out")
+    return not getattr(step, "is_float32", False)
 
 
 def _set_training(step: Step, training: bool) -> None:

@@ -15,11 +15,13 @@ from safetensors.numpy import load_file
 from stand_ins import sentences
 
 from gemel import load_encoder, load_reranker
+from gemel.checkpoint import read_reranker_folder
 from gemel.cli import gemel
-from gemel.cli.train import OBJECTIVE_NAMES
+from gemel.cli.train import OBJECTIVE_NAMES, SAID_BY_RECIPES, SETTINGS, _overridden
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.reproduce.recipe import parse_settings, read_recipe
 from gemel.train import OBJECTIVES
+from gemel.train.lora import Lora
 from gemel.train.pretraining import PRETRAINING
 
 RECIPES = sorted((Path(__file__).parent.parent.parent / "recipes").glob("*.toml"))
@@ -433,8 +435,9 @@ def test_a_teacher_is_named_by_a_flag(tiny_bert: Path, data: Path) -> None:
 
 
 def test_nothing_to_train_on_is_told() -> None:
-    with pytest.raises(InvalidInput, match="give a recipe, or at least --model and --examples"):
-        call("train")
+    done = call("train")
+    assert done.exit_code == 2
+    assert "give a recipe, or at least --model and --examples" in done.stderr
 
 
 def test_bad_rows_are_refused_or_counted(tiny_bert: Path, data: Path) -> None:
@@ -573,3 +576,91 @@ def test_each_stage_has_its_own_event_files(tiny_bert: Path, data: Path) -> None
         assert len(list((data / "events" / "recipe" / f"stage-{number}").glob("events.out.tfevents.*"))) == 1
     card = Path(json.loads(done.stdout.splitlines()[-1])["model"]) / "README.md"
     assert str(data / "events") not in card.read_text(encoding="utf-8")
+
+
+def test_what_is_read_is_told_before_it_is_learnt(tiny_bert: Path, data: Path) -> None:
+    table = data / "labelled.tsv"
+    write_table(table, ["text", "mood"], [("a man is eating", "glad")] * 8)
+    done = call("train", "-m", tiny_bert, "--examples", table, "-o", data / "out", "--max-steps", 1)
+    assert f"8 texts from {table} (text = text; not used: mood)" in done.stderr
+
+
+def test_columns_pooling_and_length_are_named_by_flags(tiny_bert: Path, data: Path) -> None:
+    rows = zip(sentences(12, 0, 6), sentences(12, 1, 6), strict=True)
+    write_table(data / "odd.tsv", ["left", "right"], rows)
+    asked = ("-m", tiny_bert, "--examples", data / "odd.tsv", "-o", data / "out", "--max-steps", 1)
+    columns = ("--column", "first=left", "--column", "second=right")
+    line = json.loads(
+        call("train", *asked, *columns, "--pooling", "max", "--max-tokens", 20, "--dropout", 0).stdout
+    )
+    model = load_encoder(line["model"])
+    assert (model.spec.pooling.modes, model.spec.max_tokens) == (("max",), 20)
+    with pytest.raises(InvalidInput, match="expected ROLE=VALUE"):
+        call("train", *asked, "--column", "left")
+    with pytest.raises(InvalidInput, match="--column was given beside a recipe"):
+        call("train", RECIPES[0], *columns)
+
+
+def test_yes_and_no_make_a_cross_encoder_that_ranks(tiny_bert: Path, data: Path) -> None:
+    labels = ["0", "1"] * 6
+    rows = list(zip(sentences(12, 0, 6), sentences(12, 1, 6), labels, strict=True))
+    write_table(data / "yes.tsv", ["query", "passage", "label"], rows)
+    asked = ("-m", tiny_bert, "--examples", data / "yes.tsv", "--cross-encoder", "--max-steps", 1)
+    validate = ("--validate", data / "yes.tsv")
+    line = json.loads(call("train", *asked, *validate, "-o", data / "one").stdout)
+    assert load_reranker(line["model"]).score([("a", "b")]).shape == (1,)
+    line = json.loads(call("train", *asked, "--objective", "pair-classification", "-o", data / "two").stdout)
+    assert read_reranker_folder(line["model"]).labels == ("0", "1")
+
+
+def test_flags_that_a_recipe_has_no_use_for(tiny_bert: Path, data: Path) -> None:
+    plain = f'model = "{tiny_bert}"\n[[stage]]\ndata = {{ path = "nli.tsv" }}\n'
+    recipe = write_recipe(data, plain)
+    with pytest.raises(InvalidInput, match="validates on nothing"):
+        call("train", recipe, "--data", data, "--evaluate-every", 2)
+    recipe = write_recipe(data, f'kind = "cross-encoder"\npooling = "max"\n{plain}')
+    with pytest.raises(InvalidInput, match="a cross-encoder has its own head instead"):
+        call("train", recipe, "--data", data)
+
+
+def test_a_rank_given_beside_a_recipe_keeps_what_the_recipe_says_of_adapters(data: Path) -> None:
+    stage = (
+        '[[stage]]\ndata = { path = "x.tsv" }\ntrain = { lora = { rank = 8, alpha = 4, targets = ["key"] } }'
+    )
+    recipe = read_recipe(write_recipe(data, f'model = "m"\n{stage}'))
+    choices = dict.fromkeys([*SETTINGS, *SAID_BY_RECIPES])
+    (changed,) = _overridden(recipe, {**choices, "lora_rank": 2}).stages
+    assert changed.train.lora == Lora(rank=2, alpha=1.0, targets=("key",))
+
+
+def test_a_recipe_with_a_byte_order_mark(data: Path) -> None:
+    file = data / "marked.toml"
+    file.write_bytes(b'\xef\xbb\xbfmodel = "m"\n[[stage]]\ndata = { path = "x.tsv" }\n')
+    assert read_recipe(file).model == "m"
+
+
+def test_a_run_without_a_checkpoint_says_that_it_begins_anew(tiny_bert: Path, data: Path) -> None:
+    asked = ("-m", tiny_bert, "--examples", data / "triplets.tsv", "-o", data / "out", "--max-steps", 1)
+    assert "begins anew" in call("train", *asked, "--resume").stderr
+    assert "begins anew" not in call("train", *asked, "--resume").stderr
+
+
+def test_questions_and_documents_are_learnt_with_what_stands_before_them(tiny_bert: Path, data: Path) -> None:
+    asked = ("-m", tiny_bert, "--examples", data / "triplets.tsv", "--max-steps", 1, "--batch-size", 8)
+    prompts = ("--prompt", "anchor=dog ", "--prompt", "positive=cat ")
+    line = json.loads(call("train", *asked, *prompts, "-o", data / "prompted").stdout)
+    model = load_encoder(line["model"])
+    assert dict(model.spec.prompts) == {"query": "dog ", "document": "cat "}
+    table = [row.split("\t") for row in (data / "triplets.tsv").read_text("utf-8").splitlines()[1:]]
+    written = [(f"dog {a}", f"cat {b}", f"cat {c}") for a, b, c in table]
+    write_table(data / "written.tsv", ["anchor", "positive", "negative"], written)
+    by_hand = ("-m", tiny_bert, "--examples", data / "written.tsv", *asked[4:], "-o", data / "by-hand")
+    other = json.loads(call("train", *by_hand).stdout)
+    np.testing.assert_array_equal(
+        *(load_file(Path(made["model"]) / "model.safetensors")["encoder.layer.0.output.dense.weight"]
+          for made in (line, other))
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match=r"prompts names 'text', and the examples have first, second"):
+        call("train", *asked, "--prompt", "text=x", "-o", data / "wrong")
+    with pytest.raises(InvalidInput, match="prompts, which go with a transformer that learns vectors"):
+        call("train", *asked, *prompts, "--cross-encoder", "-o", data / "cross")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 from stand_ins import sentences
 
 from gemel import load_encoder
-from gemel.checkpoint import Dense, read_encoder_folder
+from gemel.checkpoint import Dense, Normalise, read_encoder_folder
+from gemel.data.plain_texts import TextFile
 from gemel.errors import InvalidInput
-from gemel.model import CrossEncoder
+from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.reproduce.distillation import DistilPlan
 from gemel.reproduce.recipe import parse_recipe
 from gemel.reproduce.runner import RecipeRunner
@@ -185,3 +187,19 @@ def test_a_plan_names_one_student() -> None:
     for choice in ({}, {"layers": 3, "student": "small"}):
         with pytest.raises(InvalidInput, match="say one of them"):
             DistilPlan("teacher", [], **choice)  # type: ignore[arg-type]
+
+
+def test_a_student_has_the_length_of_its_teachers_vectors(tiny_bert: Path, data: Path) -> None:
+    folder = read_encoder_folder(tiny_bert)
+    unit = folder.with_spec(replace(folder.spec, tail=(Normalise(),)))
+    SentenceEncoder(unit, device="cpu").save(data / "unit")
+    stage: dict[str, object] = {"data": {"path": "texts.tsv"}, "teacher": str(data / "unit")}
+    (run,) = runner_of(data, tiny_bert, stage).run(data / "out")
+    lengths = np.linalg.norm(load_encoder(run.result.model).encode(["a man", "a dog"]), axis=1)
+    np.testing.assert_allclose(lengths, 1, atol=1e-3)
+
+
+def test_a_plan_that_validates_does_so_while_it_learns(tmp_path: Path) -> None:
+    plan = DistilPlan("teacher", [TextFile("x.txt")], layers=3, validate={"path": "dev.tsv"})
+    (stage,) = plan.recipe("small").stages
+    assert stage.train.evaluate_every == 100

@@ -62,7 +62,8 @@ def test_nothing_but_adapters_and_new_heads_moves(tiny_bert: Path, tmp_path: Pat
     train(step, examples_of(KINDS[name]), tmp_path / "run", CONFIG, show_progress=False)
     after = dict(step.named_parameters())
     moved = {key for key in before if not torch.equal(before[key], after[key])}
-    heads = {key for key in before if key.startswith(("objective.", "model.transformer.classifier."))}
+    of_heads = ("objective.", "model.transformer.classifier.", "model.transformer.bert.pooler.")
+    heads = {key for key in before if key.startswith(of_heads)}
     assert moved == heads
     adapters = {key: value for key, value in after.items() if ".lora_" in key}
     assert len(adapters) == 24
@@ -138,3 +139,18 @@ def test_settings_are_checked(values: dict[str, object], said: str) -> None:
         TrainConfig.from_dict({"lora": values})
     assert TrainConfig.from_dict({"lora": {"rank": 8, "alpha": 16}}).lora == Lora(8, 16)
     assert TrainConfig.from_dict({"lora": {"targets": "query"}}).lora == Lora(targets=("query",))
+
+
+def test_a_new_pooler_is_trained_and_kept_as_the_head_is(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "pair-regression")
+    before = {name: value.detach().clone() for name, value in step.named_parameters()}
+    train(step, examples_of("scored pairs"), tmp_path / "run", CONFIG, show_progress=False)
+    moved = [
+        name
+        for name, value in step.named_parameters()
+        if name in before and not torch.equal(value, before[name])
+    ]
+    assert [name for name in moved if ".pooler." in name]
+    assert [
+        name for name in load_file(tmp_path / "run" / "last" / "weights.safetensors") if ".pooler." in name
+    ]

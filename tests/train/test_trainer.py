@@ -17,12 +17,14 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 from training_process import CONFIG, KINDS, examples_for, examples_of, run, step_for
+from transformers import T5Config, T5EncoderModel
 
 from gemel import load_encoder, load_pair_classifier
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel, WriteFailed
 from gemel.train import TrainConfig, train
 from gemel.train.metrics import MetricsFile
+from gemel.train.trainer import trained_parts
 
 
 @pytest.fixture(autouse=True)
@@ -309,7 +311,7 @@ def test_a_last_batch_of_one_is_left_out_for_in_batch_objectives(tiny_bert: Path
         ({"batch_size": 0}, "batch_size is 0; expected a whole number, at least 1"),
         ({"batch_size": "8"}, "batch_size is '8'; expected a whole number, at least 1"),
         ({"max_steps": 2.5}, "max_steps is 2.5; expected a whole number, at least 1"),
-        ({"seed": -1}, "seed is -1; expected a whole number, at least 0"),
+        ({"seed": -1}, "seed is -1; expected a whole number, 0 to 1,099"),
         ({"lora": 8}, "lora is 8; expected a table, such as { rank = 8 }"),
         ({"warmup": "a"}, "the settings of a training are of wrong types"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0; expected more than 0"),
@@ -320,3 +322,73 @@ def test_settings_are_checked(values: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         TrainConfig.from_dict(values)
     assert TrainConfig.from_dict({"freeze": "backbone"}).freeze == ("backbone",)
+
+
+def test_a_name_to_freeze_is_a_whole_name(tiny_bert: Path) -> None:
+    step = step_for(tiny_bert, "contrastive")
+    parts = trained_parts(step, TrainConfig(freeze=("backbone.encoder.layer.1",)))
+    assert not any(".layer.1." in name for name in parts)
+    step = torch.nn.Module()
+    step.layers = torch.nn.ModuleList([torch.nn.Linear(1, 1) for _ in range(12)])  # type: ignore[assignment]
+    parts = trained_parts(step, TrainConfig(freeze=("layers.1", "layers.2.bias")))  # type: ignore[arg-type]
+    assert {name.split(".")[1] for name in parts} == {str(n) for n in range(12)} - {"1"}
+    assert "layers.2.weight" in parts
+    assert "layers.2.bias" not in parts
+
+
+def test_no_batch_of_several_epochs_is_lost_to_accumulation() -> None:
+    assert TrainConfig(epochs=4, accumulate=4).steps_in_all(7) == 7  # 28 batches
+    assert TrainConfig(accumulate=9).steps_in_all(7) == 1
+
+
+def test_a_validation_that_gives_no_number_is_told(tiny_bert: Path, tmp_path: Path) -> None:
+    step, config = step_for(tiny_bert, "contrastive"), TrainConfig(evaluate_every=1)
+    with pytest.raises(InvalidInput, match="validation gave nan at step 1"):
+        train(
+            step, examples_for("contrastive"), tmp_path / "run", config,
+            validate=lambda model: float("nan"), show_progress=False,
+        )  # fmt: skip
+
+
+def test_other_examples_cannot_continue_a_run(tiny_bert: Path, tmp_path: Path) -> None:
+    config = TrainConfig(batch_size=6, max_minutes=1e-9, checkpoint_every=1)
+    place, examples = tmp_path / "run", examples_for("contrastive")
+    train(step_for(tiny_bert, "contrastive"), examples, place, config, show_progress=False)
+    config = replace(config, max_minutes=None)
+    with pytest.raises(InvalidInput, match="was made with other examples"):
+        train(step_for(tiny_bert, "contrastive"), examples[:30], place, config, resume=True)
+    result = train(step_for(tiny_bert, "contrastive"), examples, place, config, resume=True)
+    assert result.steps == 10
+
+
+def test_a_checkpoint_that_was_being_replaced_is_found(tiny_bert: Path, tmp_path: Path) -> None:
+    config = TrainConfig(batch_size=6, max_steps=4)
+    place, examples = tmp_path / "run", examples_for("contrastive")
+    train(step_for(tiny_bert, "contrastive"), examples, place, config, show_progress=False)
+    old = place / ".last.abc.old"
+    old.mkdir()
+    (place / "last").rename(old / "model")  # killed before the new one was there
+    (place / ".last.def.unfinished").mkdir()
+    (place / ".model.ghi.unfinished").mkdir()
+    result = train(step_for(tiny_bert, "contrastive"), examples, place, config, resume=True)
+    assert result.steps == 4
+    lines = MetricsFile(place / "metrics.jsonl").read()
+    assert len(lines) == 1  # it went on from step 4, and did not begin anew
+    assert not [path.name for path in place.iterdir() if path.name.startswith(".")]
+
+
+def test_a_model_whose_weights_have_two_names_is_trained_and_resumed(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "t5"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "model.safetensors").unlink()
+    n_tokens = load_encoder(tiny_bert).folder.config["vocab_size"]
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
+    torch.manual_seed(0)
+    T5EncoderModel(T5Config(vocab_size=n_tokens, **sizes)).save_pretrained(folder)
+    config = TrainConfig(batch_size=20, checkpoint_every=1)
+    examples, place = examples_for("contrastive"), tmp_path / "run"
+    short = replace(config, max_minutes=1e-9)
+    train(step_for(folder, "contrastive"), examples, place, short, show_progress=False)
+    result = train(step_for(folder, "contrastive"), examples, place, config, resume=True, show_progress=False)
+    assert result.steps == 3
+    assert load_encoder(result.model).encode(["a man"]).shape == (1, 16)
