@@ -294,6 +294,18 @@ def test_a_setting_that_is_no_number_is_named(
     )
 
 
+@pytest.mark.parametrize(("key", "value"), [("position_embedding_type", None), ("pad_token_id", 2**40)])
+def test_a_setting_that_says_nothing_leaves_the_model_to_the_engine(
+    tiny_bert: Path, tmp_path: Path, key: str, value: object
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_bert, folder)
+    write_json(folder / "config.json", {**read_json(folder / "config.json"), key: value})
+    opened = load_encoder(folder)
+    assert opened.engine == "native"
+    np.testing.assert_array_equal(opened.encode(["a dog"]), load_encoder(tiny_bert).encode(["a dog"]))
+
+
 @pytest.mark.parametrize("precision", ["int8", "float32"])
 @pytest.mark.parametrize(
     ("part", "number"),

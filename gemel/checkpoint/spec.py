@@ -112,9 +112,9 @@ class EncoderSpec:
     def truncated_to(self, dim: int) -> EncoderSpec:
         """The same encoder with its vectors cut to the first `dim` numbers."""
         full = replace(self, truncate_dim=None).dim
-        if not 1 <= dim <= full:
-            raise InvalidInput(f"vectors of {full} numbers cannot be cut to {dim}; choose 1 to {full}")
-        return replace(self, truncate_dim=dim)
+        if not hasattr(dim, "__index__") or not 1 <= dim <= full:
+            raise InvalidInput(f"vectors of {full} numbers cannot be cut to {dim!r}; choose 1 to {full}")
+        return replace(self, truncate_dim=int(dim))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values that say all of it; equal for both dialects of the same model."""

@@ -66,9 +66,9 @@ class Baseline(TextEncoder):
 
     def with_dim(self: Self, dim: int) -> Self:
         """The same encoder with its vectors cut to the first `dim` numbers."""
-        if not 1 <= dim <= self.full_dim:
+        if not hasattr(dim, "__index__") or not 1 <= dim <= self.full_dim:
             raise InvalidInput(
-                f"vectors of {self.full_dim} numbers cannot be cut to {dim}; choose 1 to {self.full_dim}"
+                f"vectors of {self.full_dim} numbers cannot be cut to {dim!r}; choose 1 to {self.full_dim}"
             )
         return self._copy(_n_kept=dim)
 

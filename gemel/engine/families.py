@@ -122,7 +122,7 @@ def family_of(config: Mapping[str, Any]) -> Family | None:
     family = FAMILIES.get(str(config.get("model_type")))
     if family is None or config.get("is_decoder") or config.get("add_cross_attention"):
         return None
-    if config.get("position_embedding_type", "absolute") != "absolute":
+    if (config.get("position_embedding_type") or "absolute") != "absolute":
         return None
     if str(config.get(family.activation, "gelu")) not in ACTIVATIONS:
         return None

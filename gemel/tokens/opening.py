@@ -118,7 +118,8 @@ def _add_later_tokens(tokenizer: tokenizers.Tokenizer, folder: Path, settings: M
 def lone_id(config: Mapping[str, Any]) -> Ids:
     """A token to stand for an empty text where the tokenizer adds none."""
     named = (config.get(key) for key in ("eos_token_id", "bos_token_id", "pad_token_id"))
-    return np.array([next((token for token in named if isinstance(token, int)), 0)], np.int32)
+    whole = (token for token in named if isinstance(token, int) and 0 <= token <= fields.LARGEST)
+    return np.array([next(whole, 0)], np.int32)
 
 
 def _wordpiece_tokenizer(folder: Path) -> tokenizers.Tokenizer:

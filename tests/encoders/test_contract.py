@@ -202,9 +202,9 @@ def test_vectors_can_be_cut(encoder: TextEncoder) -> None:
     assert len({whole, cut.fingerprint, encoder.with_dim(2).fingerprint}) == 3
     assert encoder.fingerprint == whole
     np.testing.assert_allclose(cut.encode(TEXTS[:9]), encoder.encode(TEXTS[:9])[:, :3], atol=2e-6)
-    for dim in (0, 100_000):
-        with pytest.raises(InvalidInput, match=f"cannot be cut to {dim}"):
-            encoder.with_dim(dim)
+    for dim in (0, 100_000, "3", 3.0):
+        with pytest.raises(InvalidInput, match=f"cannot be cut to {dim!r}"):
+            encoder.with_dim(dim)  # type: ignore[arg-type]
 
 
 def test_an_unknown_prompt_is_refused(encoder: TextEncoder) -> None:
