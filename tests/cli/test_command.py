@@ -148,6 +148,18 @@ def test_similarity_of_two_files_line_by_line(tiny_bert: Path, tmp_path: Path) -
     assert "b.txt ends after 1 rows and the other file does not" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "call",
+    [("similarity", "--files", "FILE", "FILE"), ("bench", "--corpus", "FILE"), ("demo", "--corpus", "FILE")],
+)
+def test_no_option_is_advised_that_the_verb_has_not(
+    tiny_bert: Path, tmp_path: Path, call: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.pdf").touch()
+    arguments = [str(tmp_path / "a.pdf") if each == "FILE" else each for each in call]
+    assert run(*arguments, "-m", tiny_bert, check=1).stderr.endswith("; rename the file\n")
+
+
 def test_models_describes_a_folder(tiny_bert: Path) -> None:
     card = json.loads(run("models", tiny_bert).stdout)
     assert (card["dim"], card["max_tokens"], card["kind"]) == (32, 40, "encoder")

@@ -81,6 +81,12 @@ def test_without_a_file_triplets_are_json_lines(tiny_bert: Path, pairs: Path) ->
     assert "is read as a positive, whatever its column 'label' says; choose with --where" in done.stderr
 
 
+def test_no_option_is_advised_that_the_verb_has_not(tiny_bert: Path, pairs: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").touch()
+    with pytest.raises(InvalidInput, match=r"an unknown suffix; .*; rename the file$"):
+        call("negatives", pairs, "-m", tiny_bert, "--corpus", tmp_path / "a.pdf")
+
+
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(pairs: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot tell a format"):
         call("negatives", pairs, "-m", "./nowhere", "-o", tmp_path / "triplets.xml")
