@@ -227,9 +227,21 @@ class RecipeRunner:
         if cut is not None:
             tell(cut)
         result = train(step, examples, place, config, validate=validate, resume=resume)
-        if not self.team.is_leader:
-            return result
-        metrics = MetricsFile(place / "metrics.jsonl").read()
+        if self.team.is_leader:
+            self._write_outcome(number, place, step, examples, config, result)
+        return result
+
+    def _write_outcome(
+        self,
+        number: int,
+        place: Path,
+        step: Step,
+        examples: Examples | MixedExamples,
+        config: TrainConfig,
+        result: TrainResult,
+    ) -> None:
+        """The card, the curves and the result of a stage."""
+        stage, overlap = self.recipe.stages[number - 1], self._overlaps[number]
         scores = {} if result.best_score is None else {"validation": result.best_score}
         facts = CardFacts(
             name=self.recipe.name,
@@ -249,9 +261,9 @@ class RecipeRunner:
         )
         write_card(result.model, facts)
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
-            draw_curves(metrics, f"{self.recipe.name}, seed {seed}", place / "curves")
+            metrics = MetricsFile(place / "metrics.jsonl").read()
+            draw_curves(metrics, f"{self.recipe.name}, seed {config.seed}", place / "curves")
         _write_json(place / "result.json", {**vars(result), "model": "model", "overlap": overlap})
-        return result
 
     def _told_of(self, number: int) -> str:
         """An earlier stage in a line of the card: a model has learnt from all of them."""
