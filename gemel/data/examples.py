@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gemel.data.class_names import class_name
 from gemel.data.conditions import condition
 from gemel.data.layouts import is_sts, opened_table
 from gemel.data.roles import Kind, assign_roles, checked_kind
@@ -348,11 +349,9 @@ def _score(value: object, score_range: Range | None) -> float:
 
 
 def _label(value: object, known: Sequence[str] | None) -> str:
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        value = str(int(value))
-    if not is_text(value) or not value.strip():
+    name = class_name(value)
+    if name is None:
         raise _FlawedRow("no label", f"the label is {value!r}; expected the name or the number of a class")
-    name = value.strip()
     if name == NO_GOLD_LABEL:
         raise _FlawedRow(_NO_GOLD_LABEL, "the annotators did not agree")
     if name.lower() in NLI_LABELS:  # SICK writes them in capitals
