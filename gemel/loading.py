@@ -62,21 +62,20 @@ def load_encoder(
 
     On a processor the native engine computes, in int8 unless precision="float32" is asked for. Other
     devices, and architectures that the engine does not know, are served by torch, in float32; `threads` are
-    the native engine's, and torch computes with as many as `torch.set_num_threads` has set. `pooling`, such
-    as "cls" or "mean+max", goes before what the folder says. Names without a transformer are those of
-    `gemel.encoders.NAMES`: "glove:FILE", "tfidf:FILE" and others.
+    the native engine's: torch computes with as many as `torch.set_num_threads` has set, tables and words
+    with one. `pooling`, such as "cls" or "mean+max", goes before what the folder says. Names without a
+    transformer are those of `gemel.encoders.NAMES`: "glove:FILE", "tfidf:FILE" and others.
     """
     from gemel.encoders import folder_kind, named_encoder
 
     choices = {"precision": precision, "device": device, "max_tokens": max_tokens, "pooling": pooling}
+    at_most = None if threads is None else _checked_threads(threads)
     if (named := named_encoder(name)) is not None:
         _refuse_choices(named.name, **choices, revision=revision)
-        return named.open(None if threads is None else _checked_threads(threads)).with_on_truncate(
-            on_truncate
-        )
+        return named.open(at_most).with_on_truncate(on_truncate)
     path = resolve(name, revision=revision)
     if (kind := folder_kind(path)) is not None:
-        _refuse_choices(f"{kind.what} {path}", **choices, threads=threads)
+        _refuse_choices(f"{kind.what} {path}", **choices)
         return kind.open(path).with_on_truncate(on_truncate)
     folder = _encoder_folder(path, max_tokens, pooling)
     if pooling is None and not folder.names_its_pooling and not _names_no_pooling(name):

@@ -64,7 +64,6 @@ class Kind:
     open: Callable[[str | None, int | None], Baseline]
     takes_file: bool
     check_without_file: Callable[[], object] | None  # None: a file must be named
-    takes_threads: bool = False
 
 
 _GLOVE = "GloVe, word2vec or fastText vectors"
@@ -89,7 +88,6 @@ NAMES: Mapping[str, Kind] = {
         _open_universal,
         takes_file=False,
         check_without_file=_check_universal,
-        takes_threads=True,
     ),
 }
 
@@ -116,10 +114,8 @@ class NamedEncoder:
             raise ModelNotFound(f"there is no file {self.file!r} for {self.name} to open")
 
     def open(self, threads: int | None = None) -> Baseline:
-        """The encoder itself."""
+        """The encoder itself, which computes with so many threads at most."""
         self.check()
-        if threads is not None and not self.kind.takes_threads:
-            raise InvalidInput(f"threads={threads} was given, and {self.name} uses one; leave it out")
         return self.kind.open(self.file, threads)
 
 

@@ -41,7 +41,6 @@ def test_a_folder_of_that_name_goes_before(tmp_path: Path, monkeypatch: pytest.M
         ("device", "cuda"),
         ("pooling", "cls"),
         ("max_tokens", 8),
-        ("threads", 2),
         ("revision", "x"),
     ],
 )
@@ -49,7 +48,9 @@ def test_choices_of_transformers_are_refused(choice: str, value: Any, tmp_path: 
     write_glove(tmp_path / "glove.txt")
     with pytest.raises(InvalidInput, match=rf"{choice}={value!r} was given, and glove .*leave it out"):
         load_encoder(f"glove:{tmp_path}/glove.txt", **{choice: value})
-    assert load_encoder(f"glove:{tmp_path}/glove.txt", precision="float32", device="cpu").dim == 8
+    assert load_encoder(f"glove:{tmp_path}/glove.txt", precision="float32", device="cpu", threads=2).dim == 8
+    with pytest.raises(InvalidInput, match="threads=0 was given"):
+        load_encoder(f"glove:{tmp_path}/glove.txt", threads=0)
     with pytest.raises(InvalidInput, match="on_truncate='never' is unknown"):
         load_encoder(f"glove:{tmp_path}/glove.txt", on_truncate="never")  # type: ignore[arg-type]
 
