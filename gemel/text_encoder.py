@@ -277,26 +277,31 @@ class Repeats:
     """Which texts are the first of their kind, so that only these are encoded, right where they belong."""
 
     def __init__(self, texts: list[str]) -> None:
-        firsts: dict[str, int] = {}
-        origins = [firsts.setdefault(text, row) for row, text in enumerate(texts)]
-        self.texts = texts if len(firsts) == len(texts) else list(firsts)
-        self._origins = np.array(origins, np.int64)  # (texts,) the row where each occurs first
-        self._rows = np.fromiter(firsts.values(), np.int64, len(firsts))
+        self.texts = texts
+        self._origins: npt.NDArray[np.int64] | None = None  # (texts,) the row where each occurs first
+        if len(set(texts)) < len(texts):
+            firsts: dict[str, int] = {}
+            origins = [firsts.setdefault(text, row) for row, text in enumerate(texts)]
+            self.texts, self._origins = list(firsts), np.array(origins, np.int64)
+            self._rows = np.fromiter(firsts.values(), np.int64, len(firsts))
 
     @contextmanager
     def place(self, vectors: Vectors, start: int, stop: int) -> Iterator[Vectors]:
         """Where to write the vectors of the distinct texts from `start` to `stop`."""
-        rows = self._rows[start:stop]
-        if not len(rows) or rows[-1] - rows[0] + 1 == len(rows):
-            first = int(rows[0]) if len(rows) else 0
-            yield vectors[first : first + len(rows)]
-            return
-        scattered = np.zeros((len(rows), vectors.shape[1]), np.float32)
-        yield scattered
-        vectors[rows] = scattered
+        rows = slice(start, stop) if self._origins is None else self._rows[start:stop]
+        if isinstance(rows, slice):
+            yield vectors[rows]
+        elif rows[-1] - rows[0] + 1 == len(rows):
+            yield vectors[rows[0] : rows[-1] + 1]
+        else:
+            scattered = np.zeros((len(rows), vectors.shape[1]), np.float32)
+            yield scattered
+            vectors[rows] = scattered
 
     def fill_in(self, vectors: Vectors) -> None:
         """Copy the vectors of first occurrences to the others, by turns: the output may be a memory map."""
+        if self._origins is None:
+            return
         repeated = np.flatnonzero(self._origins != np.arange(len(self._origins)))
         for start in range(0, len(repeated), STREAM_WINDOW):
             rows = repeated[start : start + STREAM_WINDOW]
@@ -304,4 +309,6 @@ class Repeats:
 
     def count(self, places: list[int]) -> int:
         """How many of the texts given are those at these places among the distinct ones."""
-        return int(np.isin(self._origins, self._rows[places]).sum()) if places else 0
+        if self._origins is None or not places:
+            return len(places)
+        return int(np.isin(self._origins, self._rows[places]).sum())
