@@ -89,6 +89,7 @@ class CrossEncoder(nn.Module, PairScorer):
     def save(self, target: str | Path, *, overwrite: bool = False) -> None:
         """Write a model folder that gemel, Sentence-Transformers and most servers open."""
         save_reranker_folder(target, self.folder, arrays_of(self.transformer), overwrite=overwrite)
+        self.note_saved(target)
 
     def batch(self, ids: list[Ids], types: list[Ids]) -> dict[str, Tensor]:
         """Token ids and types of pairs as one padded batch on this model's device."""

@@ -73,6 +73,7 @@ class SentenceEncoder(nn.Module, FolderEncoder):
         weights = arrays_of(self.backbone)
         dense = [arrays_of(layer) for layer in self.tail.dense]
         save_encoder_folder(target, self.folder, weights, dense, head=head, overwrite=overwrite)
+        self.note_saved(target)
 
     def encode_pieces(self, pieces: Pieces) -> Vectors:
         """One vector a text (n, dim), from its tokens: the same as `encode` gives for the text."""

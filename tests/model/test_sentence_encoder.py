@@ -319,3 +319,14 @@ def test_gradients_reach_every_weight_that_is_used(tiny_bert: Path) -> None:
         if parameter.grad is None and not name.startswith("pooler.")
     ]
     assert without == []
+
+
+def test_a_model_saved_over_its_own_source_is_that_of_the_folder(tiny_bert: Path, tmp_path: Path) -> None:
+    SentenceEncoder(read_encoder_folder(tiny_bert), device="cpu").save(tmp_path / "own")
+    encoder = SentenceEncoder(read_encoder_folder(tmp_path / "own"), device="cpu")
+    before = encoder.fingerprint
+    with torch.no_grad():
+        next(encoder.parameters()).add_(1.0)
+    encoder.save(tmp_path / "own", overwrite=True)
+    assert encoder.fingerprint != before
+    assert encoder.fingerprint == read_encoder_folder(tmp_path / "own").fingerprint
