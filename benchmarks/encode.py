@@ -30,7 +30,8 @@ from scipy.stats import spearmanr
 
 from gemel import _native
 from gemel.checkpoint import ModelFolder, read_encoder_folder
-from gemel.loading import load_encoder, resolve
+from gemel.checkpoint.resolving import resolve
+from gemel.loading import load_encoder
 
 N_SENTENCES = 10_000
 N_CALIBRATION = 300

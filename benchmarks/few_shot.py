@@ -25,8 +25,9 @@ from typing import Any
 import click
 import numpy as np
 
+from gemel.checkpoint.resolving import resolve
 from gemel.data.labelled import LabelledTexts, read_labelled
-from gemel.loading import load_encoder, resolve
+from gemel.loading import load_encoder
 from gemel.table import format_table
 from gemel.tasks.few_shot import COST, FewShotClassifier
 from gemel.tasks.zero_shot import ZeroShotClassifier

@@ -28,7 +28,7 @@ from typing import Any
 import click
 from serve_systems import ENGINES, Server, Start, running, starts
 
-from gemel.loading import resolve
+from gemel.checkpoint.resolving import resolve
 from gemel.table import format_table
 
 LOAD = Path(__file__).parent / "workers" / "load.py"

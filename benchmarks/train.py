@@ -17,8 +17,8 @@ from typing import Any
 import click
 import numpy as np
 
+from gemel.checkpoint.resolving import resolve
 from gemel.data.examples import read_examples
-from gemel.loading import resolve
 from gemel.table import format_table
 
 HERE = Path(__file__).parent

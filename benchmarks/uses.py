@@ -22,10 +22,10 @@ from encode_systems import TORCH, System, Unavailable, Worker
 from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score, v_measure_score
 
+from gemel.checkpoint.resolving import resolve
 from gemel.data.examples import read_examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.evaluate.agreement import Agreement
-from gemel.loading import resolve
 from gemel.similarity import pairwise
 from gemel.table import format_table
 from gemel.tasks.kmeans import kmeans

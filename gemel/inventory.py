@@ -17,8 +17,8 @@ from gemel.checkpoint import (
 )
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.checkpoint.package import DEFAULT_WEIGHTS
+from gemel.checkpoint.resolving import resolve
 from gemel.errors import InvalidModel
-from gemel.loading import resolve
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from gemel.checkpoint import is_classifier_folder, read_classifier_folder
+from gemel.checkpoint.resolving import HUB_NAME, is_offline
 from gemel.errors import InvalidInput, InvalidModel, WriteFailed
 from gemel.inventory import describe
-from gemel.loading import HUB_NAME, is_offline
 
 # Pickles, which gemel would not open again, and what unfinished work has left.
 UNWANTED = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".h5", ".msgpack", ".draft", ".partial")

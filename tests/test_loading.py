@@ -16,9 +16,9 @@ from gemel import load_encoder, load_reranker, load_trainable, loading
 from gemel.checkpoint import read_encoder_folder
 from gemel.checkpoint.hub_names import full_name
 from gemel.checkpoint.package import DEFAULT_WEIGHTS, WeightsPackage
+from gemel.checkpoint.resolving import resolve
 from gemel.errors import InvalidInput, InvalidModel, ModelNotFound, PoolingWarning
 from gemel.inventory import describe, installed_models
-from gemel.loading import resolve
 from gemel.model import CrossEncoder
 from gemel.text_encoder import FolderEncoder
 

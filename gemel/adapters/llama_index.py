@@ -14,9 +14,9 @@ from gemel.adapters.opening import (
     open_encoder,
     open_reranker,
 )
+from gemel.checkpoint.resolving import DEFAULT_MODEL
 from gemel.contracts import Encoder, Reranker
 from gemel.errors import InvalidInput, MissingExtra
-from gemel.loading import DEFAULT_MODEL
 from gemel.tasks.rerank import rerank
 
 try:

@@ -165,8 +165,8 @@ def _by_examples(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
 
 def _fit(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
     from gemel.checkpoint import check_free
+    from gemel.checkpoint.resolving import DEFAULT_MODEL
     from gemel.data.labelled import read_labelled
-    from gemel.loading import DEFAULT_MODEL
     from gemel.tasks.few_shot import COST, FewShotClassifier
 
     if inputs:

@@ -276,7 +276,7 @@ def _spoken(seconds: float) -> str:
 
 def _named(encoder: FolderEncoder) -> str:
     from gemel.checkpoint.package import DEFAULT_WEIGHTS
-    from gemel.loading import DEFAULT_MODEL
+    from gemel.checkpoint.resolving import DEFAULT_MODEL
 
     path = Path(encoder.folder.path)
     name = DEFAULT_MODEL if path == DEFAULT_WEIGHTS.folder() else path.name

@@ -153,9 +153,9 @@ class _Measured:
 def _check_folder(name: str, pooling: str | None, precision: str | None) -> None:
     """Refuse a model whose files do not fit together or the choices; its weights are not read yet."""
     from gemel.checkpoint import is_static_folder, read_encoder_folder, read_static_folder
+    from gemel.checkpoint.resolving import resolve
     from gemel.encoders import folder_kind, named_encoder
     from gemel.engine import family_of
-    from gemel.loading import resolve
 
     if named_encoder(name) is not None:
         return

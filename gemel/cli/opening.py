@@ -108,7 +108,7 @@ def _load(name: str | None, compute: Mapping[str, Any]) -> TextEncoder:
 
 def lasting_name(model: str | None) -> str:
     """The name by which the model will be found again, from whatever folder the command is called."""
-    from gemel.loading import DEFAULT_MODEL
+    from gemel.checkpoint.resolving import DEFAULT_MODEL
 
     if model is None:
         return DEFAULT_MODEL

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from gemel.loading import DEFAULT_MODEL
+from gemel.checkpoint.resolving import DEFAULT_MODEL
 
 model = click.option(
     "-m",

@@ -21,13 +21,14 @@ import numpy as np
 import torch
 
 from gemel.checkpoint import read_encoder_folder
+from gemel.checkpoint.resolving import resolve
 from gemel.data.catalogue import find_set
 from gemel.data.examples import Examples, read_examples
 from gemel.data.places import hash_of
 from gemel.errors import InvalidInput
 from gemel.evaluate.scores import Scores
 from gemel.evaluate.sts import validate_on_sts
-from gemel.loading import load_trainable, resolve
+from gemel.loading import load_trainable
 from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.orderings import orderings
 from gemel.reproduce.paper import TABLE_6, PaperRow

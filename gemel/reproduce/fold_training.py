@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from gemel.checkpoint import read_encoder_folder
+from gemel.checkpoint.resolving import resolve
 from gemel.contracts import Encoder
 from gemel.data.examples import Examples
 from gemel.evaluate.afs import AfsData, cross_validate_afs
 from gemel.evaluate.scores import Scores
-from gemel.loading import load_encoder, load_trainable, resolve
+from gemel.loading import load_encoder, load_trainable
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.parallel import refuse_team
 

@@ -16,9 +16,10 @@ from gemel.checkpoint import (
     read_reranker_folder,
 )
 from gemel.checkpoint.infersent import is_infersent_folder
+from gemel.checkpoint.resolving import resolve
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel
-from gemel.loading import fitting_tokens, resolve
+from gemel.loading import fitting_tokens
 from gemel.model import CrossEncoder, InferSent, SentenceEncoder
 from gemel.model.infersent import InferSentSettings, asks_for_new
 from gemel.reproduce.recipe import Recipe, Stage, Task

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from gemel.checkpoint import ModelFolder, Normalise, read_encoder_folder, read_reranker_folder
+from gemel.checkpoint.resolving import resolve
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel
-from gemel.loading import load_encoder, load_reranker, resolve
+from gemel.loading import load_encoder, load_reranker
 from gemel.model import SentenceEncoder
 from gemel.reproduce.recipe import Teacher
 from gemel.train import MixedExamples

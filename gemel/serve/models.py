@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gemel import _native
+from gemel.checkpoint.resolving import DEFAULT_MODEL
 from gemel.errors import InvalidModel
-from gemel.loading import DEFAULT_MODEL, load_encoder, load_pair_classifier, load_reranker
+from gemel.loading import load_encoder, load_pair_classifier, load_reranker
 from gemel.pair_scorer import PairScorer
 from gemel.serve.refusals import Refusal
 from gemel.serve.settings import ModelChoice

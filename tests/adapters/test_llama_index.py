@@ -13,8 +13,8 @@ from adapters.packages import imported
 from stand_ins import ToyEncoder
 
 from gemel import load_encoder
+from gemel.checkpoint.resolving import DEFAULT_MODEL
 from gemel.errors import InvalidInput, ModelNotFound
-from gemel.loading import DEFAULT_MODEL
 from gemel.pair_scorer import PairScorer
 
 pytestmark = pytest.mark.extras

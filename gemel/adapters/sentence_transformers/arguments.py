@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gemel.checkpoint.hub_names import full_name
+from gemel.checkpoint.resolving import resolve
 from gemel.errors import InvalidInput
-from gemel.loading import resolve
 
 # What only says how torch, ONNX or OpenVINO shall compute: gemel's engine decides that itself.
 IGNORED_MODEL_ARGUMENTS = (
