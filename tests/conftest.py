@@ -68,7 +68,7 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session")
 def default_weights() -> Path:
-    from gemel.loading import DEFAULT_WEIGHTS
+    from gemel.checkpoint.package import DEFAULT_WEIGHTS
 
     folder = DEFAULT_WEIGHTS.folder()
     if folder is None:
