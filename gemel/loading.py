@@ -13,10 +13,12 @@ from gemel.checkpoint import (
     Head,
     ModelFolder,
     RerankerFolder,
+    is_static_folder,
     read_classifier_folder,
     read_encoder_folder,
     read_head,
     read_reranker_folder,
+    read_static_folder,
 )
 from gemel.checkpoint.hub_names import RAW_TRANSFORMERS, full_name
 from gemel.checkpoint.infersent import is_infersent_folder
@@ -128,15 +130,28 @@ def load_reranker(
     return NativeReranker(folder, settings)
 
 
-def check_encoder(name: str | Path | None, *, may_download: bool = True) -> None:
-    """Refuse a name that nothing stands behind, without opening what does."""
-    from gemel.encoders import named_encoder
+def check_encoder(
+    name: str | Path | None,
+    *,
+    pooling: str | None = None,
+    precision: str | None = None,
+    may_download: bool = True,
+) -> None:
+    """Refuse a name that nothing stands behind, a folder that is damaged, and choices that do not fit it.
 
-    named = named_encoder(name)
-    if named is None:
-        resolve(name, may_download=may_download)
-    else:
+    No weights are read: what is wrong within them is found when it is opened.
+    """
+    from gemel.encoders import folder_kind, named_encoder
+
+    if (named := named_encoder(name)) is not None:
         named.check()
+        return
+    path = resolve(name, may_download=may_download)
+    if is_static_folder(path):
+        read_static_folder(path)
+    elif folder_kind(path) is None:
+        folder = _encoder_folder(path, None, pooling)
+        _engine_settings(folder.config, precision, None, None)
 
 
 def is_baseline(name: str | Path) -> bool:
@@ -280,7 +295,7 @@ def _pooled(folder: ModelFolder, pooling: str) -> ModelFolder:
         modes = replace(folder.spec.pooling, modes=tuple(pooling.split("+")))
         return folder.with_spec(replace(folder.spec, pooling=modes))
     except InvalidModel as error:
-        raise InvalidInput(f"pooling={pooling!r} does not fit this model: {error}") from None
+        raise InvalidInput(f"pooling={pooling!r} does not fit {folder.path}: {error}") from None
 
 
 def fitting_tokens(folder: ModelFolder | RerankerFolder, max_tokens: Any) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gemel.cli import options
 from gemel.cli.reports import one_truncation_report
-from gemel.errors import InvalidInput, InvalidModel
+from gemel.errors import InvalidInput
 from gemel.table import format_table
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ class _Measured:
         from gemel.evaluate.suite import GROUPS
         from gemel.loading import check_encoder, check_pair_classifier, is_baseline
 
-        check_encoder(name)
-        _check_folder(name, compute["pooling"], compute["precision"])
+        check_encoder(name, pooling=compute["pooling"], precision=compute["precision"])
         if any(GROUPS[task].needs_head for task in tasks):
             check_pair_classifier(name)
             _without_pooling(compute)
@@ -148,34 +146,6 @@ class _Measured:
                 else load_encoder(self.name, **self.compute)
             )
         return self._opened[needs_head]
-
-
-def _check_folder(name: str, pooling: str | None, precision: str | None) -> None:
-    """Refuse a model whose files do not fit together or the choices; its weights are not read yet."""
-    from gemel.checkpoint import is_static_folder, read_encoder_folder, read_static_folder
-    from gemel.checkpoint.resolving import resolve
-    from gemel.encoders import folder_kind, named_encoder
-    from gemel.engine import family_of
-
-    if named_encoder(name) is not None:
-        return
-    path = resolve(name)
-    if folder_kind(path) is not None:
-        if is_static_folder(path):
-            read_static_folder(path)
-        return
-    folder = read_encoder_folder(path)
-    if pooling is not None:
-        try:
-            pooled = replace(folder.spec.pooling, modes=tuple(pooling.split("+")))
-            folder.with_spec(replace(folder.spec, pooling=pooled))
-        except InvalidModel as error:
-            raise InvalidInput(f"--pooling {pooling} does not fit {name}: {error}") from None
-    if precision == "int8" and family_of(folder.config) is None:
-        raise InvalidInput(
-            f"the native engine does not know the architecture {folder.config.get('model_type')!r} of {name} "
-            "and only it computes in int8; leave out --precision"
-        )
 
 
 def _without_pooling(compute: dict[str, Any]) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def test_a_damaged_model_is_found_out_before_others_are_measured(
     write_glove(tmp_path / "glove.txt")
     refused = run(f"glove:{tmp_path}/glove.txt", tiny_bert, "--pooling", "modal", "--data", sets, check=1)
     assert refused.stdout == ""
-    assert refused.stderr.startswith(f"gemel: --pooling modal does not fit {tiny_bert}: ")
+    assert refused.stderr.startswith(f"gemel: pooling='modal' does not fit {tiny_bert}: ")
     unknown = tmp_path / "unknown"
     shutil.copytree(tiny_bert, unknown)
     config = json.loads((unknown / "config.json").read_text("utf-8"))
