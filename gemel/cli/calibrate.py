@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gemel.cli import corpora, options
 from gemel.cli.reports import one_truncation_report
 from gemel.progress import progress_of
-
-if TYPE_CHECKING:
-    from gemel.contracts import Encoder
-    from gemel.tasks.calibrate import Calibration
 
 
 @click.command("calibrate")
@@ -73,11 +68,3 @@ def command(
     if output is not None:
         found.save(output, overwrite=overwrite)
     click.echo(json.dumps(asdict(found)))
-
-
-def load_fitting_calibration(choices: Mapping[str, Any], encoder: Encoder | None) -> Calibration | None:
-    """The calibration that the options name; one of another model or another precision is refused."""
-    calibration = corpora.load_checked_calibration(choices, encoder)
-    if calibration is not None and encoder is not None:
-        calibration.check_precision(encoder)
-    return calibration

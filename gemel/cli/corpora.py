@@ -134,7 +134,7 @@ def load_confirmation(choices: Mapping[str, Any]) -> Reranker | None:
 
 
 def load_checked_calibration(choices: Mapping[str, Any], encoder: Encoder | None) -> Calibration | None:
-    """The calibration that the options name; one of another model is refused."""
+    """The calibration that the options name; one of another model or another precision is refused."""
     from gemel.tasks.calibrate import load_calibration
 
     if choices["calibration"] is None:
@@ -142,6 +142,7 @@ def load_checked_calibration(choices: Mapping[str, Any], encoder: Encoder | None
     calibration = load_calibration(choices["calibration"])
     assert encoder is not None
     calibration.check_model(encoder.fingerprint)
+    calibration.check_precision(encoder)
     return calibration
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gemel.cli import corpora, options
-from gemel.cli.calibrate import load_fitting_calibration
 
 if TYPE_CHECKING:
     from gemel.data.texts import TextSource
@@ -75,7 +74,7 @@ def command(source: str, output: str | None, dropped: str | None, **choices: Any
         _check(texts, output, dropped, choices)
         began = time.perf_counter()
         encoder = corpora.needed_model(choices, has_vectors=choices["vectors"] is not None)
-        calibration = load_fitting_calibration(choices, encoder)
+        calibration = corpora.load_checked_calibration(choices, encoder)
         threshold = _threshold(choices, calibration)
         reranker = corpora.load_confirmation(choices)
         reader = corpora.quick_model(choices) if choices["prefilter"] else encoder

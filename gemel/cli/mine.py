@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gemel.cli import corpora, options
-from gemel.cli.calibrate import load_fitting_calibration
 from gemel.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def command(source: str, other: str | None, output: str | None, **choices: Any) 
     has_vectors = choices["vectors"] is not None and (other is None or choices["other_vectors"] is not None)
     began = time.perf_counter()
     encoder = corpora.needed_model(choices, has_vectors=has_vectors)
-    calibration = load_fitting_calibration(choices, encoder)
+    calibration = corpora.load_checked_calibration(choices, encoder)
     reranker = corpora.load_confirmation(choices)
     reader = corpora.quick_model(choices) if choices["prefilter"] else encoder
     corpus = corpora.read(corpora.text_source(source, choices), reader, choices["vectors"])
