@@ -43,7 +43,9 @@ class TextFile:
 
     def _rows(self, column: str) -> Iterator[tuple[Id, str]]:
         others = tuple(self.where)
-        source = TextSource(self.path, column=column, id_column=self.document, other_columns=others)
+        source = TextSource(
+            self.path, column=column, id_column=self.document, other_columns=others, options=()
+        )
         tests = {name: condition(asked) for name, asked in self.where.items()}
         for record, values in source.rows():
             if all(is_wanted(values.get(name)) for name, is_wanted in tests.items()):

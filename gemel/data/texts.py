@@ -100,7 +100,9 @@ class TextSource:
             raise InvalidInput(f"{self.name}: parquet is read from plain files only; save it as one first")
         if kind == "txt" and (self.id_column is not None or self.column != "text" or self.other_columns):
             given = " and ".join(option for option in self.options if option.endswith("column"))
-            raise InvalidInput(f"{self.name}: a .txt file has no columns; leave out {given}")
+            raise InvalidInput(
+                f"{self.name}: a .txt file has no columns; leave out {given or 'what names some'}"
+            )
         return kind, compression
 
     def _raw(self, kind: str, stream: IO[bytes]) -> Iterator[_Raw]:

@@ -44,7 +44,7 @@ def _open_tfidf(file: str | None, threads: int | None) -> Baseline:
     from gemel.data.texts import TextSource
 
     assert file is not None, "the table says that it needs a file"
-    return TfIdfEncoder.fit(record.text for record in TextSource(file).records())
+    return TfIdfEncoder.fit(record.text for record in TextSource(file, options=()).records())
 
 
 def _open_universal(file: str | None, threads: int | None) -> Baseline:

@@ -358,7 +358,8 @@ def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.
 
 def _is_apt_for_bfloat16(step: Step, config: TrainConfig) -> bool:
     if getattr(step, "is_float32", False) and config.bf16 == "on":
-        raise InvalidInput("bf16 is 'on', and cocondenser is trained in float32 alone; leave bf16 out")
+        told = step.objective.describe()
+        raise InvalidInput(f"bf16 is 'on', and {told} is trained in float32 alone; leave bf16 out")
     return not getattr(step, "is_float32", False)
 
 

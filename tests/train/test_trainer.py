@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 from training_process import CONFIG, KINDS, examples_for, examples_of, run, step_for
-from transformers import T5Config, T5EncoderModel
+from transformers import BertConfig, BertModel, T5Config, T5EncoderModel
 
 from gemel import load_encoder, load_pair_classifier
 from gemel.data.examples import Examples
@@ -324,16 +324,16 @@ def test_settings_are_checked(values: dict[str, object], message: str) -> None:
     assert TrainConfig.from_dict({"freeze": "backbone"}).freeze == ("backbone",)
 
 
-def test_a_name_to_freeze_is_a_whole_name(tiny_bert: Path) -> None:
-    step = step_for(tiny_bert, "contrastive")
-    parts = trained_parts(step, TrainConfig(freeze=("backbone.encoder.layer.1",)))
-    assert not any(".layer.1." in name for name in parts)
-    step = torch.nn.Module()
-    step.layers = torch.nn.ModuleList([torch.nn.Linear(1, 1) for _ in range(12)])  # type: ignore[assignment]
-    parts = trained_parts(step, TrainConfig(freeze=("layers.1", "layers.2.bias")))  # type: ignore[arg-type]
-    assert {name.split(".")[1] for name in parts} == {str(n) for n in range(12)} - {"1"}
-    assert "layers.2.weight" in parts
-    assert "layers.2.bias" not in parts
+def test_a_name_to_freeze_is_a_whole_name(tiny_bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "deep"
+    shutil.copytree(tiny_bert, folder)
+    BertModel(BertConfig.from_pretrained(folder, num_hidden_layers=12)).save_pretrained(folder)
+    layers = "backbone.encoder.layer"
+    config = TrainConfig(freeze=(f"{layers}.1", f"{layers}.2.output.dense.bias"))
+    parts = set(trained_parts(step_for(folder, "contrastive"), config))
+    assert {int(name.split(".")[4]) for name in parts if ".layer." in name} == set(range(12)) - {1}
+    assert f"model.{layers}.2.output.dense.weight" in parts
+    assert f"model.{layers}.2.output.dense.bias" not in parts
 
 
 def test_no_batch_of_several_epochs_is_lost_to_accumulation() -> None:
