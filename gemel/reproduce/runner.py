@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from gemel.train.card import CardFacts, base_name, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
+from gemel.train.state import recover_run
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.trainer import trained_parts
 
@@ -99,6 +101,8 @@ class RecipeRunner:
             for seed in self._seeds_of(number):
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
+                if resume:
+                    self.team.from_leader(partial(recover_run, place))
                 self._keep_to_beginning(number, place, seed, resume)
                 finished = self._finished(number, place) if resume else None
                 result = finished or self._run_stage(number, start, place, seed, resume, on_stage)

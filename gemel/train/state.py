@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from gemel.checkpoint import whole_folder
+from gemel.checkpoint import recover, whole_folder
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.train.config import TrainConfig
 from gemel.train.steps import Step
@@ -39,6 +39,12 @@ class RunState:
     uses_bfloat16: bool | None = None  # found out once: a resumed run must not find otherwise
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
     unlogged_by_task: list[tuple[str, float]] = field(default_factory=list)  # of batches of several tasks
+
+
+def recover_run(output: Path) -> None:
+    """Put back what a run was replacing when it was killed, and clear away what it left."""
+    for name in ("last", "model"):
+        recover(output / name)
 
 
 def save_state(

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gemel.checkpoint import recover
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
 from gemel.progress import progress_bar
@@ -26,7 +25,7 @@ from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
-from gemel.train.state import RunState, load_state, save_state
+from gemel.train.state import RunState, load_state, recover_run, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.tensorboard import EventFiles
 from gemel.train.weight_mean import WeightMean
@@ -136,8 +135,7 @@ class _Run:
         self.output.mkdir(parents=True, exist_ok=True)
         last, digest = self.output / "last", digest_of(self._parts())
         if resume:
-            recover(last)
-            recover(self.output / "model")
+            recover_run(self.output)
         if resume and last.is_dir():
             state = load_state(last, self.step, self.trained, self.optimiser, self.config, self.mean)
             if state.examples not in ("", digest):  # an older program did not note them

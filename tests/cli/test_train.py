@@ -642,6 +642,10 @@ def test_a_recipe_with_a_byte_order_mark(data: Path) -> None:
 def test_a_run_without_a_checkpoint_says_that_it_begins_anew(tiny_bert: Path, data: Path) -> None:
     asked = ("-m", tiny_bert, "--examples", data / "triplets.tsv", "-o", data / "out", "--max-steps", 1)
     assert "begins anew" in call("train", *asked, "--resume").stderr
+    old = data / "out" / ".last.abc.old"
+    old.mkdir()
+    (data / "out" / "last").rename(old / "model")  # killed before the new one was there
+    (data / "out" / "result.json").unlink()
     assert "begins anew" not in call("train", *asked, "--resume").stderr
 
 
