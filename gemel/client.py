@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from gemel.contracts import Vector, Vectors, checked_pairs, checked_texts
 from gemel.errors import InvalidInput, Overloaded, ServerError
+from gemel.threads import once
 
 # In one request: few enough for a server's limits, enough to keep it busy. How many tokens there are only the
 # server knows; what it refuses as too large is sent again in halves.
@@ -102,7 +102,7 @@ class Client:
         """The fingerprint of the server's model, as it was when first asked for."""
         return str(self._info["fingerprint"])
 
-    @cached_property
+    @once
     def _info(self) -> dict[str, Any]:
         return self.info()
 

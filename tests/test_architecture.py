@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "gemel"
-BASE = {"contracts", "errors", "similarity", "version", "progress", "table", "drawing", "_native"}
+BASE = {"contracts", "errors", "similarity", "version", "progress", "table", "drawing", "threads", "_native"}
 # room -> the rooms it may import, besides the base and itself
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "progress": set(),
     "table": set(),
     "drawing": set(),
+    "threads": set(),
     "similarity": set(),
     "checkpoint": set(),
     "tokens": {"checkpoint"},
@@ -101,6 +102,11 @@ def test_modules_and_functions_can_be_seen_whole(file: Path) -> None:
             assert n_parameters <= 8 or room_of(file) == "adapters", (
                 f"{file}: {node.name} has {n_parameters} parameters"
             )
+
+
+@every_module
+def test_no_property_is_computed_under_a_lock_that_a_fork_may_inherit(file: Path) -> None:
+    assert "functools.cached_property" not in imported_names(file), f"{file}: use gemel.threads.once"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from gemel.checkpoint.tokenizer_settings import TOKENIZER_FILES as TOKENIZER_FIL
 from gemel.checkpoint.tokenizer_settings import WORDPIECE_FAMILIES
 from gemel.checkpoint.weights import WeightFile, check_shapes, find_weights, open_weights
 from gemel.errors import InvalidModel, ModelNotFound
+from gemel.threads import once
 
 UNFINISHED = "UNFINISHED"  # stands in a folder while it is being written
 OWN_SETTINGS = "gemel.json"  # what the Sentence-Transformers layout has no word for
@@ -54,7 +54,7 @@ class ModelFolder:
     names_its_pooling: bool = True
     seen: SeenFiles = field(default=SeenFiles(), compare=False, repr=False)
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """A hash of weights, tokenizer and configuration, the same in both dialects."""
         return fingerprint(self, settled(self.spec), self.dense_files)
@@ -83,7 +83,7 @@ class RerankerFolder:
     labels: tuple[str, ...] = field(default=("0",))
     seen: SeenFiles = field(default=SeenFiles(), compare=False, repr=False)
 
-    @cached_property
+    @once
     def fingerprint(self) -> str:
         """A hash of weights, tokenizer and configuration."""
         chosen = {

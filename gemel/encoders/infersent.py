@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from gemel.encoders.static import without_token
 from gemel.encoders.token_ids import Starts, TokenIds
 from gemel.encoders.word_files import read_word_file
 from gemel.encoders.word_vectors import installed_glove, word_tokenizer
+from gemel.threads import once
 from gemel.tokens.pieces import Ids, Pieces, not_unicode
 
 Array = npt.NDArray[np.float32]
@@ -65,7 +65,7 @@ class InferSentEncoder(Baseline):
         """Both directions side by side."""
         return 2 * self.hidden_size
 
-    @cached_property
+    @once
     def full_fingerprint(self) -> str:
         """128 bits of sha256 over the words and all weights."""
         digest = hashlib.sha256(f"infersent:{self.reader.lowercase}\n".encode())

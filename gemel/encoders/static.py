@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from gemel.contracts import Vectors
 from gemel.encoders.baseline import Baseline, unit_rows
 from gemel.encoders.token_ids import Starts, TokenIds
 from gemel.errors import InvalidModel
+from gemel.threads import once
 from gemel.tokens.opening import check_unknown_token
 from gemel.tokens.pieces import Ids
 
@@ -71,7 +71,7 @@ class StaticEncoder(Baseline):
         """The length of a row of the table."""
         return int(self.table.rows.shape[1])
 
-    @cached_property
+    @once
     def full_fingerprint(self) -> str:
         """128 bits of sha256 over the rows, the tokenizer and how they are used."""
         table = self.table

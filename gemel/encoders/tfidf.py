@@ -14,7 +14,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from gemel.contracts import Vectors, checked_texts
 from gemel.encoders.baseline import Baseline, unit_rows
 from gemel.errors import InvalidInput
+from gemel.threads import once
 
 DEFAULT_DIM = 4_096
 SHARED = 1 / 4  # of the dimensions, where there are more words than dimensions
@@ -63,7 +63,7 @@ class TfIdfEncoder(Baseline):
         """As many dimensions as words, or as many as were asked for."""
         return self._dim
 
-    @cached_property
+    @once
     def full_fingerprint(self) -> str:
         """128 bits of sha256 over the words, their weights and the dimensions."""
         digest = hashlib.sha256(json.dumps(["tf-idf", self._dim, list(self._numbers)]).encode())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gemel.threads import once
 from gemel.tokens.pieces import Ids
 from gemel.tokens.plain import plain_tokenizer, with_others
 
@@ -36,7 +36,7 @@ class TokenIds:
         vars(self).update(state)
         self._plain = plain_tokenizer(self.tokenizer)
 
-    @cached_property
+    @once
     def unknown(self) -> int | None:
         """The id that stands for what is not in the vocabulary."""
         model = self.tokenizer.model

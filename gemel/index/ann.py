@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -22,6 +21,7 @@ from gemel.errors import Damaged, InvalidInput, MissingExtra, SlowSearchWarning
 from gemel.index.hnsw import HnswIndex, HnswParameters, footer_checksum
 from gemel.index.lock import locked
 from gemel.index.view import Integers, View
+from gemel.threads import ThreadLock
 
 LOCK_NAME = "index.lock"
 PREFIX, SUFFIX = "index-", ".usearch"
@@ -50,7 +50,7 @@ class Graphs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._opened: tuple[Base, HnswIndex | None] | None = None
 
     def get(self, base: Base, is_outdated: Callable[[], bool]) -> HnswIndex | None:

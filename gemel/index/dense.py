@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from gemel.index.segment import segment_name
 from gemel.index.settings import Settings
 from gemel.index.store import CollectionInfo, Plan
 from gemel.index.view import Mask, View
+from gemel.threads import ThreadLock
 
 EXACT_ROWS = 20_000  # in collections up to this size, comparing with all takes no longer than walking a graph
 # Measured on a million vectors of real sentences (384 numbers, int8 index): walks to 96 candidates find 0.977
@@ -51,7 +51,7 @@ class DenseSearch:
         self.settings = settings
         self.graphs = Graphs(folder)
         self._scanner = Scanner(settings.measure)
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._view: View | None = None
 
     @contextmanager

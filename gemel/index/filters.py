@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property
 from typing import Literal
 
 from gemel.errors import InvalidInput
@@ -40,6 +39,7 @@ from gemel.index.filter_tree import (
     Value,
 )
 from gemel.index.records import whole_text
+from gemel.threads import once
 
 _TOKENS = re.compile(
     r"""\s*(?:
@@ -90,7 +90,7 @@ class Filter:
         if self._unused:
             raise InvalidInput(f"filter {text!r} has fewer ? than the {len(values)} values given")
 
-    @cached_property
+    @once
     def condition(self) -> Condition:
         """An expression over `records` and its parameters, for SQLite."""
         return condition_of(self.tree)

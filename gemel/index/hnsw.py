@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ from gemel.index.arguments import Integers, checked_count, checked_entries, chec
 from gemel.index.checksums import checksum, file_checksums
 from gemel.index.scan import nothing_found
 from gemel.similarity import top_k
+from gemel.threads import ThreadLock
 
 _METRICS = {"cosine": "cos", "dot": "ip", "euclidean": "l2sq"}
 _DTYPES = {"float32": "f32", "float16": "f16", "int8": "i8"}
@@ -67,7 +69,8 @@ class HnswIndex:
         self.path = None if path is None else Path(path)
         self.is_mapped = False
         self._graph = _new_graph(parameters)
-        self._lock = threading.Lock()  # usearch's own threads are numbered from 0 in every call
+        self._lock = ThreadLock()  # usearch's own threads are numbered from 0 in every call
+        self._is_changing = False
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, mapped: bool = False) -> HnswIndex:
@@ -88,7 +91,7 @@ class HnswIndex:
         numbers, rows = checked_entries(ids, vectors, self.parameters.dim)
         self._check_changeable()
         if len(numbers):
-            with self._lock:
+            with self._held(changes=True):
                 self._remove(numbers)
                 # The first ones go in one by one: threads that begin a graph together may leave it in parts.
                 n_alone = max(0, _ADDED_ALONE - len(self._graph))
@@ -99,7 +102,7 @@ class HnswIndex:
         """Forget these ids; how many of them were there."""
         numbers = np.unique(checked_numbers("ids", ids))
         self._check_changeable()
-        with self._lock:
+        with self._held(changes=True):
             return self._remove(numbers)
 
     def search(self, queries: npt.ArrayLike, k: int, *, allowed: npt.ArrayLike | None = None) -> Hits:
@@ -108,7 +111,8 @@ class HnswIndex:
         if allowed is None:
             return self._nearest(asked, k)
         numbers = np.unique(checked_numbers("allowed", allowed))
-        numbers = numbers[self._contains(numbers)]
+        with self._held():
+            numbers = numbers[self._contains(numbers)]
         if len(numbers) <= max(_EXACT_SHARE * len(self), k):
             return self._compared(asked, numbers, k)
         # So many that the allowed among them are enough, with some to spare.
@@ -131,7 +135,7 @@ class HnswIndex:
         target = Path(path)
         draft = target.with_name(f".{target.name}.unfinished")
         try:
-            with self._lock:
+            with self._held():
                 self._graph.save(os.fspath(draft))
                 if draft.stat().st_size != self._graph.serialized_length:
                     raise OSError("the file is shorter than what was written to it")
@@ -154,7 +158,23 @@ class HnswIndex:
         return len(self._graph)
 
     def __contains__(self, id: int) -> bool:
-        return bool(self._contains(np.array([id], np.int64))[0])
+        with self._held():
+            return bool(self._contains(np.array([id], np.int64))[0])
+
+    @contextmanager
+    def _held(self, *, changes: bool = False) -> Iterator[None]:
+        """Keep the other threads from the graph."""
+        with self._lock:
+            if self._is_changing:  # since before this process was forked: nobody will end it here
+                raise InvalidInput(
+                    "the index was being changed by a thread when this process was forked, and is unfinished "
+                    "here; open it from its file, fork while nothing changes, or start processes by spawn"
+                )
+            self._is_changing = changes
+            try:
+                yield
+            finally:
+                self._is_changing = False
 
     def _check_changeable(self) -> None:
         if self.is_mapped:
@@ -176,7 +196,7 @@ class HnswIndex:
         n_found = min(k, len(self))
         if not len(asked) or not n_found:
             return hits
-        with self._lock:
+        with self._held():
             self._graph.expansion_search = max(self.parameters.expansion_search, n_found)
             matches = self._graph.search(asked, n_found)
             # A lone query gets an answer without counts, of as many hits as there are.
@@ -200,7 +220,7 @@ class HnswIndex:
         """The exact answer among a few ids, as far as the kept precision goes."""
         if not len(numbers) or not len(asked):
             return nothing_found(len(asked), k)
-        with self._lock:
+        with self._held():
             rows = np.stack([np.asarray(row) for row in self._graph.get(numbers.view(np.uint64))])
         hits = top_k(asked, rows.astype(np.float32), k, self.parameters.measure)
         return Hits(np.where(hits.ids >= 0, numbers[hits.ids], -1), hits.scores)

@@ -13,7 +13,6 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from gemel.reproduce.lines import Line, Reproduction
 from gemel.reproduce.orderings import orderings
 from gemel.reproduce.paper import TABLE_6, PaperRow
 from gemel.reproduce.stand_ins import short_name
+from gemel.threads import once
 from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.objectives import PAPER_CONCATENATION
 from gemel.train.parallel import refuse_team
@@ -145,14 +145,14 @@ class Ablation:
         lines = tuple(self._line(row, found) for row in TABLE_6.rows)
         return Reproduction(TABLE_6, lines, remarks=orderings(TABLE_6, lines))
 
-    @cached_property
+    @once
     def _examples(self) -> dict[str, Examples]:
         return {
             NLI: read_examples(self._nli_file, kind="classified pairs", where=self._nli_rows),
             STSB: read_examples(self._stsb_file, kind="scored pairs", score_range=(0, 5)),
         }
 
-    @cached_property
+    @once
     def _dev(self) -> Examples:
         return read_examples(self._dev_file, kind="scored pairs", score_range=(0, 5))
 

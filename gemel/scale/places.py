@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
 from gemel.errors import InvalidInput, MissingExtra, WriteFailed
+from gemel.threads import once
 
 MARKS = "*?["  # of a pattern
 DRAFT = ".draft"
@@ -91,7 +91,7 @@ class Folder:
 
     url: str
 
-    @cached_property
+    @once
     def _place(self) -> tuple[Any, str]:
         with _told(self.url, "write"):
             filesystem, path = _fsspec().url_to_fs(self.url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from gemel.contracts import Vectors
 from gemel.errors import InvalidInput
 from gemel.similarity import checks, packed
 from gemel.similarity.checks import finite_rows, slices
+from gemel.threads import once
 
 Integers = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
@@ -173,7 +173,7 @@ class Comparison:
         self.dim = self.left.shape[1]
         checks.check_dimensions(tuple(sets), self.left, self.right)
 
-    @cached_property
+    @once
     def _prepared(self) -> tuple[Vectors, Vectors]:
         left = self.measure.prepare(self.left)
         return left, left if self.right is self.left else self.measure.prepare(self.right)
@@ -183,7 +183,7 @@ class Comparison:
         left, right = self._prepared
         return self.measure.rough(left[above], right[beside])
 
-    @cached_property
+    @once
     def slack(self) -> Scores:
         """How far the rough scores of each left row may be from the exact ones (n, 1)."""
         # A sum of dim rounded products errs by dim roundings at most; 16 more for all that is not the sum,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -21,6 +20,7 @@ from gemel.similarity import Neighbours, PackedRows, Pairs, normalise, pairs_abo
 from gemel.similarity.packed import OnProgress
 from gemel.tasks.distinct import Distinct, distinct, has_length
 from gemel.tasks.thresholds import checked_threshold
+from gemel.threads import once
 
 Rows = npt.NDArray[np.int64]
 
@@ -150,7 +150,7 @@ class _Stars:
         found = PackedRows(self.rows[rows]).pairs_above(self._packed, floor)
         return (Pairs(*columns) for columns in found)
 
-    @cached_property
+    @once
     def _packed(self) -> PackedRows:
         return PackedRows(self.rows)
 

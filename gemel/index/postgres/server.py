@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from gemel.errors import Busy, GemelError, InvalidInput, ServerError, WriteFailed
 from gemel.index.postgres.address import PostgresAddress, driver, pool_library
 from gemel.index.postgres.wire import register_types
+from gemel.threads import ThreadLock
 
 Result = TypeVar("Result")
 Connection = Any  # psycopg's, which is imported only where it is used
@@ -37,7 +37,7 @@ class Server:
         self.address = address
         self.timeout_seconds = timeout_seconds
         self._psycopg = driver()
-        self._lock = threading.Lock()
+        self._lock = ThreadLock()
         self._pools: dict[int, Any] = {}  # of each process: a child must not use its parent's
         self._is_closed = False
         self._search_path = ""
