@@ -2,7 +2,8 @@
 
 SQLite keeps count of its locks by process. A child that inherits a connection believes to hold locks that it
 does not, and loses what it writes when the others let go of the file: so idle connections are closed before a
-fork, and a child does not write where a thread of its parent was in the middle of something.
+fork, and a child does not write where a thread of its parent was in the middle of something. Nor does it read
+where a thread was in the middle of a statement that took too long to be waited for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from gemel.errors import InvalidInput
+from gemel.index.gated import GATE
 
 Identity = tuple[int, int]  # device and inode
 
@@ -23,6 +25,9 @@ _POOLS: WeakSet[Connections] = WeakSet()
 _POOLS_LOCK = threading.Lock()
 _HELD: list[Connections] = []  # while the process forks
 _USED_AT_FORK: set[Identity] = set()
+STATEMENT_SECONDS = 10.0  # that a fork waits for statements to end
+_has_stopped_in_time = True  # SQLite, for the last fork
+_is_unsafe_here = False  # SQLite, in a child that did not wait for it
 _LEFT_ALONE: list[sqlite3.Connection] = []  # of a parent: a child must not even close them
 
 
@@ -44,6 +49,11 @@ class Connections:
     @contextmanager
     def one(self, *, keep: bool = True) -> Iterator[sqlite3.Connection]:
         """A connection for one user; one that an error has gone through is not used again."""
+        if _is_unsafe_here:
+            raise InvalidInput(
+                f"{self.path.parent} cannot be used: a thread was in the middle of a statement for more than "
+                f"{STATEMENT_SECONDS:g} seconds when this process was forked; start processes by spawn"
+            )
         process = os.getpid()
         self._check_place()
         state = self._state
@@ -163,20 +173,25 @@ def _identity(path: Path) -> Identity:
 
 
 def _before_fork() -> None:
+    global _has_stopped_in_time
     _POOLS_LOCK.acquire()
     for pool in _POOLS:
         _HELD.append(pool)
         pool.prepare_fork()
+    _has_stopped_in_time = GATE.shut(STATEMENT_SECONDS)
 
 
 def _after_fork_in_parent() -> None:
+    GATE.open()
     while _HELD:
         _HELD.pop().go_on()
     _POOLS_LOCK.release()
 
 
 def _after_fork_in_child() -> None:
-    global _POOLS_LOCK
+    global _POOLS_LOCK, _is_unsafe_here
+    GATE.start_anew()
+    _is_unsafe_here = _is_unsafe_here or not _has_stopped_in_time
     while _HELD:
         _HELD.pop().start_anew()
     _POOLS_LOCK = threading.Lock()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gemel.errors import Busy, Damaged, GemelError, InvalidInput, WriteFailed
+from gemel.index import gated
 from gemel.index.connections import Connections, has_log
 
 FILE_NAME = "records.sqlite"
@@ -114,7 +115,7 @@ class Database:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self._is_fixed else 'rw'}"
         if self._is_fixed and not has_log(self.path):
             uri += "&immutable=1"  # SQLite cannot make its lock files here; that nobody else can is not said
-        connection = sqlite3.connect(
+        connection = gated.connect(
             uri, uri=True, isolation_level=None, timeout=self._timeout_seconds, check_same_thread=False
         )
         # A damaged text must reach the comparison with its checksum, and not end in the decoder.
@@ -174,7 +175,7 @@ def _translated(error: Exception, folder: Path) -> GemelError:
 
 def lay_out(folder: Path, settings: dict[str, str], text_search: Sequence[str]) -> None:
     """Make the empty tables of a new collection."""
-    connection = sqlite3.connect(folder / FILE_NAME, isolation_level=None)
+    connection = gated.connect(folder / FILE_NAME, isolation_level=None)
     try:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import shutil
+import signal
+import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
 from stand_ins import ToyEncoder
 
 from gemel.errors import InvalidInput
-from gemel.index import Collection
+from gemel.index import Collection, HnswIndex, gated
 from gemel.index.lock import locked
 
 TEXTS = ["the dog sleeps", "the cat sleeps", "a man plays guitar"]
+ANSWER_SECONDS = 60
 
 
 class Child:
@@ -38,6 +44,9 @@ class Child:
 
     def step(self) -> str:
         os.write(self._orders, b"x")
+        if not select.select([self._answers], [], [], ANSWER_SECONDS)[0]:
+            os.kill(self.process, signal.SIGKILL)
+            return f"no answer in {ANSWER_SECONDS} seconds"
         return os.read(self._answers, 10_000).decode().strip()
 
     def end(self) -> None:
@@ -95,7 +104,7 @@ def test_a_fork_beside_threads_that_read_and_write_keeps_nobody_waiting(collecti
     worker = threading.Thread(target=work)
     worker.start()
     try:
-        for _ in range(20):
+        for _ in range(200):  # one in eighty met a lock of SQLite's that was held, before there was a gate
             child = Child(lambda: len(collection.search(["dog"], k=2)[0]))
             assert child.step() == "2"
             child.end()
@@ -103,6 +112,38 @@ def test_a_fork_beside_threads_that_read_and_write_keeps_nobody_waiting(collecti
         stop.set()
         worker.join(60)
     assert collection.doctor().is_sound
+
+
+def test_a_child_forked_beside_a_statement_without_end_is_told(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(TEXTS, range(3))
+    monkeypatch.setattr("gemel.index.connections.STATEMENT_SECONDS", 0.2)
+    endless = gated.connect(":memory:", check_same_thread=False)
+    begun = threading.Event()
+    endless.create_function("begun", 0, lambda: begun.set() or 0)
+
+    def count_for_ever() -> None:
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            endless.execute(
+                "with recursive n(i) as (select begun() union all select i + 1 from n) select count(*) from n"
+            ).fetchone()
+
+    counting = threading.Thread(target=count_for_ever)
+    counting.start()
+    try:
+        assert begun.wait(30)
+        child = Child(lambda: collection.search(["dog"], k=2), lambda: collection.add(["new"], [9]))
+        assert "in the middle of a statement for more than 0.2 seconds" in child.step()
+        child.end()
+        assert len(collection.search(["dog"], k=2)[0]) == 2  # the parent goes on
+    finally:
+        endless.interrupt()
+        counting.join(30)
+        endless.close()
+    child = Child(lambda: len(collection.search(["dog"], k=2)[0]))
+    assert child.step() == "2"
+    child.end()
 
 
 @pytest.mark.parametrize("work", ["add", "remove", "compact", "search", "len"])
@@ -196,3 +237,20 @@ def test_a_lock_is_let_go_although_a_child_was_forked_meanwhile(tmp_path: Path) 
         os.close(descriptor)
     child.step()
     child.end()
+
+
+def test_a_graph_that_was_being_changed_at_a_fork_says_so() -> None:
+    vectors = np.random.default_rng(0).standard_normal((3_000, 64)).astype(np.float32)
+    index, whole = HnswIndex(64), HnswIndex(64)
+    whole.add(range(100), vectors[:100])
+    adding = threading.Thread(target=lambda: index.add(range(3_000), vectors))
+    adding.start()
+    while not len(index):
+        time.sleep(0.001)
+    child = Child(lambda: len(whole.search(vectors[:1], 5).ids[0]), lambda: index.search(vectors[:1], 5))
+    assert adding.is_alive()
+    assert child.step() == "5"
+    assert "was being changed by a thread when this process was forked" in child.step()
+    child.end()
+    adding.join(60)
+    assert len(index.search(vectors[:1], 5).ids[0]) == 5  # the parent goes on
