@@ -203,6 +203,14 @@ def test_a_limit_without_room_for_a_token_is_refused(tiny_bert: Path) -> None:
         open_text_tokenizer(tiny_bert, max_tokens=2)
 
 
+@pytest.mark.parametrize("max_tokens", [1, 3, 4])
+def test_a_limit_that_leaves_no_room_for_two_texts_is_refused(tiny_bert: Path, max_tokens: int) -> None:
+    config = {"model_type": "bert"}
+    with pytest.raises(InvalidModel, match=f"at most {max_tokens} tokens, which leaves no room for two texts"):
+        PairTokenizer(tiny_bert, config, lowercase=False, max_tokens=max_tokens)
+    assert PairTokenizer(tiny_bert, config, lowercase=False, max_tokens=5).pieces([("the", "a")])[2] == 0
+
+
 def test_a_folder_with_only_a_vocabulary_is_read(tiny_bert: Path, tmp_path: Path) -> None:
     whole = open_text_tokenizer(tiny_bert, max_tokens=20)
     vocabulary = whole._tokenizer.get_vocab()

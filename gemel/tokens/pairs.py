@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gemel.errors import InvalidModel
 from gemel.tokens.opening import open_tokenizer, truncation_side
 from gemel.tokens.pieces import Ids, not_unicode, windows_of
 
@@ -22,6 +23,11 @@ class PairTokenizer:
     def __init__(self, folder: Path, config: Mapping[str, Any], *, lowercase: bool, max_tokens: int) -> None:
         self._tokenizer = open_tokenizer(folder, config, lowercase=lowercase)
         side = truncation_side(folder)
+        if max_tokens - self._tokenizer.num_special_tokens_to_add(is_pair=True) < len(SIDES):
+            raise InvalidModel(
+                f"{folder} reads at most {max_tokens} tokens, which leaves no room for two texts beside its "
+                "special ones"
+            )
         self._tokenizer.enable_truncation(max_tokens, strategy="longest_first", direction=side)
         self.max_tokens = max_tokens
 
