@@ -206,7 +206,9 @@ def test_a_limit_without_room_for_a_token_is_refused(tiny_bert: Path) -> None:
 @pytest.mark.parametrize("max_tokens", [1, 3, 4])
 def test_a_limit_that_leaves_no_room_for_two_texts_is_refused(tiny_bert: Path, max_tokens: int) -> None:
     config = {"model_type": "bert"}
-    with pytest.raises(InvalidModel, match=f"at most {max_tokens} tokens, which leaves no room for two texts"):
+    with pytest.raises(
+        InvalidModel, match=f"at most {max_tokens} tokens, which leaves no room for two texts"
+    ):
         PairTokenizer(tiny_bert, config, lowercase=False, max_tokens=max_tokens)
     assert PairTokenizer(tiny_bert, config, lowercase=False, max_tokens=5).pieces([("the", "a")])[2] == 0
 

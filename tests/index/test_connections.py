@@ -9,7 +9,6 @@ import shutil
 import signal
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -240,17 +239,24 @@ def test_a_lock_is_let_go_although_a_child_was_forked_meanwhile(tmp_path: Path) 
 
 
 def test_a_graph_that_was_being_changed_at_a_fork_says_so() -> None:
-    vectors = np.random.default_rng(0).standard_normal((3_000, 64)).astype(np.float32)
-    index, whole = HnswIndex(64), HnswIndex(64)
-    whole.add(range(100), vectors[:100])
-    adding = threading.Thread(target=lambda: index.add(range(3_000), vectors))
-    adding.start()
-    while not len(index):
-        time.sleep(0.001)
-    child = Child(lambda: len(whole.search(vectors[:1], 5).ids[0]), lambda: index.search(vectors[:1], 5))
-    assert adding.is_alive()
+    vectors = np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32)
+    changed, whole = HnswIndex(8), HnswIndex(8)
+    for index in (changed, whole):
+        index.add(range(20), vectors)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def change_slowly() -> None:
+        with changed._held(changes=True):
+            begun.set()
+            may_end.wait(60)
+
+    changing = threading.Thread(target=change_slowly)
+    changing.start()
+    assert begun.wait(30)
+    child = Child(lambda: len(whole.search(vectors[:1], 5).ids[0]), lambda: changed.search(vectors[:1], 5))
+    may_end.set()
     assert child.step() == "5"
     assert "was being changed by a thread when this process was forked" in child.step()
     child.end()
-    adding.join(60)
-    assert len(index.search(vectors[:1], 5).ids[0]) == 5  # the parent goes on
+    changing.join(60)
+    assert changed.search(vectors[:1], 5).ids[0, 0] == 0  # the parent goes on
