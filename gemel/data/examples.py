@@ -21,6 +21,7 @@ import numpy.typing as npt
 from gemel.data.class_names import class_name
 from gemel.data.conditions import condition
 from gemel.data.layouts import is_sts, opened_table
+from gemel.data.listed import find_lists, may_hold_lists
 from gemel.data.roles import Kind, assign_roles, checked_kind
 from gemel.data.tables import OnBadRow, Row, Table, describe, finite_number, is_text
 from gemel.errors import InvalidInput
@@ -167,12 +168,15 @@ def _columns_and_rows(
     table: Table, on_bad_row: OnBadRow
 ) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Row]]]:
     """The columns, which in JSON lines are those of the first rows, and the way to the rows."""
-    if table.columns is not None:
+    if table.columns is not None and not (table.has_types and may_hold_lists(table.columns)):
         return table.columns, lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
     rows = table.rows(on_bad_row=on_bad_row)
     first = list(islice(rows, _ROWS_LOOKED_AT))
-    found = list(dict.fromkeys(column for _, row in first for column in row))
-    return found, lambda wanted: chain(first, rows)
+    found = table.columns or list(dict.fromkeys(column for _, row in first for column in row))
+    lists = find_lists(first, found)
+    if lists is None:
+        return found, lambda wanted: chain(first, rows)
+    return lists.columns, lambda wanted: lists.unfolded(chain(first, rows), table.place, on_bad_row)
 
 
 def _tests(

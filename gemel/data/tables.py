@@ -38,6 +38,7 @@ class Table:
     columns: list[str] | None
     read: Callable[[Sequence[str] | None, OnBadRow], Iterator[Row]]
     unit: str = "line"
+    has_types: bool = False  # its values are not all texts
 
     def rows(self, wanted: Sequence[str] | None = None, on_bad_row: OnBadRow = refuse) -> Iterator[Row]:
         """Every row with at least the wanted columns it has; to be read once."""
@@ -97,7 +98,7 @@ def json_table(lines: Iterator[str], name: str, bare_column: str | None = None) 
                 message = f"{place} is {describe(value)}; expected an object with named fields"
                 on_bad_row("no object", message)
 
-    return Table(name, None, read)
+    return Table(name, None, read, has_types=True)
 
 
 def csv_table(
@@ -233,7 +234,7 @@ def parquet_table(stream: IO[bytes], name: str) -> Table:
         except flaws as error:
             raise damaged(start, error) from error
 
-    return Table(name, header, read, unit="row")
+    return Table(name, header, read, unit="row", has_types=True)
 
 
 # What a value is -------------------------------------------------------------------------------------

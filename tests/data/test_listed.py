@@ -1,0 +1,101 @@
+"""Lists of positives and negatives become rows of texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from gemel.data.examples import read_examples
+from gemel.errors import InvalidInput
+
+ROWS: list[dict[str, Any]] = [
+    {"query": "q1", "pos": ["p1", "p2"], "neg": ["n1", "n2"], "lang": "en"},
+    {"query": "q2", "pos": ["p3"], "neg": ["n3", "n4", "n5"], "lang": "de"},
+]
+
+
+def saved(tmp_path: Path, rows: list[Any], suffix: str = "jsonl") -> Path:
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_each_positive_is_a_triplet_with_the_negatives_that_all_have(tmp_path: Path, suffix: str) -> None:
+    examples = read_examples(saved(tmp_path, ROWS, suffix))
+    assert examples.kind == "triplets"
+    assert dict(examples.columns) == {
+        "anchor": ["q1", "q1", "q2"],
+        "positive": ["p1", "p2", "p3"],
+        "negative_1": ["n1", "n1", "n3"],
+        "negative_2": ["n2", "n2", "n4"],
+    }
+    assert examples.unused == ("lang", "neg beyond the first 2")
+
+
+def test_lists_of_positives_alone_are_pairs(tmp_path: Path) -> None:
+    rows = [{"query": "q", "pos": ["a", "b"]}, {"query": "r", "pos": ["c"]}]
+    examples = read_examples(saved(tmp_path, rows))
+    assert examples.kind == "pairs"
+    assert dict(examples.columns) == {"first": ["q", "q", "r"], "second": ["a", "b", "c"]}
+
+
+def test_lists_under_the_usual_names(tmp_path: Path) -> None:
+    rows = [{"anchor": "q", "positive": ["a"], "negatives": ["b"]}]
+    examples = read_examples(saved(tmp_path, rows))
+    assert dict(examples.columns) == {"anchor": ["q"], "positive": ["a"], "negative_1": ["b"]}
+
+
+def test_the_other_columns_can_be_asked_for(tmp_path: Path) -> None:
+    path = saved(tmp_path, ROWS)
+    assert read_examples(path, where={"lang": "de"}).columns["anchor"] == ["q2"]
+    assert dict(read_examples(path, columns={"first": "lang"}, kind="pairs").columns) == {
+        "first": ["en", "en", "de"],
+        "second": ["p1", "p2", "p3"],
+    }
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_texts_under_these_names_stay_texts(tmp_path: Path, suffix: str) -> None:
+    rows = [{"anchor": "q", "positive": "a", "negative": "b", "other": 1}]
+    assert dict(read_examples(saved(tmp_path, rows, suffix)).columns) == {
+        "anchor": ["q"],
+        "positive": ["a"],
+        "negative_1": ["b"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "flaw"),
+    [
+        (
+            {"query": "q", "pos": [], "neg": ["n", "n"]},
+            r"line 121: 'pos' holds 0 text\(s\); expected 1 or more",
+        ),
+        (
+            {"query": "q", "pos": ["p"], "neg": ["n"]},
+            r"line 121: 'neg' holds 1 text\(s\); expected 2 or more",
+        ),
+        ({"query": "q", "pos": "p", "neg": ["n", "n"]}, "line 121: 'pos' is of type str; expected a list"),
+        ({"query": "q", "pos": ["p"]}, "line 121: 'neg' is null; expected a list of texts"),
+        ({"query": "q", "pos": [1], "neg": ["n", "n"]}, "line 121: positive is of type int"),
+        ({"pos": ["p"], "neg": ["n", "n"]}, "line 121: the row has no 'query'"),
+    ],
+)
+def test_a_row_whose_lists_do_not_fit_is_named_or_counted(
+    tmp_path: Path, row: dict[str, Any], flaw: str
+) -> None:
+    path = saved(tmp_path, [*ROWS * 60, row])
+    with pytest.raises(InvalidInput, match=flaw):
+        read_examples(path)
+    examples = read_examples(path, skip_bad_rows=True)
+    assert len(examples) == 180
+    assert sum(examples.left_out.values()) == 1
