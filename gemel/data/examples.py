@@ -280,7 +280,8 @@ class _Gathered:
         spoken = {"first": "anchor", "second": "positive"} if self.kind == "triplets" else {}
         columns = {spoken.get(role, role): texts for role, texts in self.texts.items()}
         origin = ", ".join(f"{spoken.get(role, role)} = {column}" for role, column in self.roles.items())
-        if self.kind in ("pairs", "texts") and unused:  # one of them may be a label under another name
+        # One of them may be a label under another name, or hold more negatives.
+        if self.kind in ("pairs", "texts", "triplets") and unused:
             origin += f"; not used: {', '.join(unused)}"
         told, left_out = f"{self.table.name} ({origin})", dict(self.tally.left_out)
         return Examples(self.kind, columns, labels, names, told, left_out, tuple(unused))

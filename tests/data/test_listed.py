@@ -39,6 +39,7 @@ def test_each_positive_is_a_triplet_with_the_negatives_that_all_have(tmp_path: P
         "negative_2": ["n2", "n2", "n4"],
     }
     assert examples.unused == ("lang", "neg beyond the first 2")
+    assert "not used: lang, neg beyond the first 2" in examples.describe()
 
 
 def test_lists_of_positives_alone_are_pairs(tmp_path: Path) -> None:
