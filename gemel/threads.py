@@ -9,43 +9,30 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Generic, TypeVar, overload
 from weakref import WeakSet
 
 Value = TypeVar("Value")
 
-_ALL: WeakSet[ThreadLock] = WeakSet()
+_LOCKS: WeakSet[Any] = WeakSet()
 
 
-class ThreadLock:
+def thread_lock() -> AbstractContextManager[object]:
     """A lock for short work, after any step of which a copy of what it guards is of use.
 
-    In a forked child it is free, unless the thread that forked held it.
+    In a forked child it is free, unless the thread that forked held it. It is reentrant, as the collector of
+    garbage may come at any point; and none of ours around one of Python's, which no Ctrl-C can leave held.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holder: int | None = None
-        _ALL.add(self)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._holder = threading.get_ident()
-
-    def __exit__(self, *_: object) -> None:
-        self._holder = None
-        self._lock.release()
-
-    def start_anew(self) -> None:
-        """In the child, after a fork."""
-        self._lock = threading.Lock()
-        if self._holder == threading.get_ident():
-            self._lock.acquire()
+    lock = threading.RLock()
+    _LOCKS.add(lock)
+    return lock
 
 
 def _after_fork_in_child() -> None:
-    for lock in _ALL:
-        lock.start_anew()
+    for lock in _LOCKS:
+        if not lock._is_owned():
+            lock._at_fork_reinit()  # as logging does with its own
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

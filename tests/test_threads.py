@@ -7,13 +7,13 @@ import threading
 import pytest
 from forking import assert_children_go_on
 
-from gemel.threads import ThreadLock, once
+from gemel.threads import once, thread_lock
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 def test_a_lock_keeps_threads_apart() -> None:
-    lock, n = ThreadLock(), [0]
+    lock, n = thread_lock(), [0]
 
     def count() -> None:
         for _ in range(2_000):
@@ -31,7 +31,7 @@ def test_a_lock_keeps_threads_apart() -> None:
 
 
 def test_a_lock_that_another_thread_holds_is_free_in_a_forked_child() -> None:
-    lock = ThreadLock()
+    lock = thread_lock()
 
     def hold() -> None:
         with lock:
@@ -46,10 +46,10 @@ def test_a_lock_that_another_thread_holds_is_free_in_a_forked_child() -> None:
 
 
 def test_a_lock_that_the_forking_thread_holds_stays_held_in_the_child() -> None:
-    lock = ThreadLock()
+    lock = thread_lock()
 
     def leave_and_take() -> None:
-        lock.__exit__()
+        lock.__exit__(None, None, None)
         with lock:
             pass
 

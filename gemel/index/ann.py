@@ -21,7 +21,7 @@ from gemel.errors import Damaged, InvalidInput, MissingExtra, SlowSearchWarning
 from gemel.index.hnsw import HnswIndex, HnswParameters, footer_checksum
 from gemel.index.lock import locked
 from gemel.index.view import Integers, View
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 LOCK_NAME = "index.lock"
 PREFIX, SUFFIX = "index-", ".usearch"
@@ -50,7 +50,7 @@ class Graphs:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = ThreadLock()
+        self._lock = thread_lock()
         self._opened: tuple[Base, HnswIndex | None] | None = None
 
     def get(self, base: Base, is_outdated: Callable[[], bool]) -> HnswIndex | None:

@@ -21,13 +21,15 @@ from gemel.index.gated import GATE
 
 Identity = tuple[int, int]  # device and inode
 
-_POOLS: WeakSet[Connections] = WeakSet()
-_POOLS_LOCK = threading.Lock()
-_HELD: list[Connections] = []  # while the process forks
-_USED_AT_FORK: set[Identity] = set()
 STATEMENT_SECONDS = 10.0  # that a fork waits for statements to end
-_has_stopped_in_time = True  # SQLite, for the last fork
+
+_POOLS: WeakSet[Connections] = WeakSet()
+# Reentrant, as those of the pools: the collector of garbage may give a connection back at any point.
+_POOLS_LOCK = threading.RLock()
+_FORKING = threading.local()  # what a thread has to let go of: Ctrl-C ends the handler, and not the fork
+_stopped_for: int | None = None  # the thread that forks while nobody is inside SQLite
 _is_unsafe_here = False  # SQLite, in a child that did not wait for it
+_USED_AT_FORK: set[Identity] = set()
 _LEFT_ALONE: list[sqlite3.Connection] = []  # of a parent: a child must not even close them
 
 
@@ -39,7 +41,7 @@ class Connections:
         self._is_fixed = is_fixed  # SQLite was told that nobody writes to the file, so that we have to look
         self._idle: list[sqlite3.Connection] = []
         self._n_used = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_closed = False
         self._identity = _identity(path)
         self._state = self._seen_state()
@@ -144,22 +146,20 @@ class Connections:
 
     # Forks ------------------------------------------------------------------------------------------------
 
-    def prepare_fork(self) -> None:
-        """Keep others from taking or giving back until the fork is done, and hand nothing on that is idle."""
+    def prepare_fork(self, let_go: list[Callable[[], None]]) -> None:
+        """Keep others from taking or giving back until that is let go, and hand nothing on that is idle."""
         self._lock.acquire()
-        for connection in self._idle:
+        let_go.append(self._lock.release)
+        idle, self._idle = self._idle, []
+        for connection in idle:
             connection.close()
-        self._idle = []
-
-    def go_on(self) -> None:
-        """In the parent, after a fork."""
-        self._lock.release()
 
     def start_anew(self) -> None:
         """In the child, after a fork."""
         if self._n_used:
             _USED_AT_FORK.add(self._identity)
-        self._n_used, self._lock = 0, threading.Lock()
+        _LEFT_ALONE.extend(self._idle)
+        self._idle, self._n_used, self._lock = [], 0, threading.RLock()
 
 
 def has_log(path: Path) -> bool:
@@ -173,28 +173,35 @@ def _identity(path: Path) -> Identity:
 
 
 def _before_fork() -> None:
-    global _has_stopped_in_time
+    global _stopped_for
+    let_go: list[Callable[[], None]] = []
+    _FORKING.let_go = let_go
     _POOLS_LOCK.acquire()
-    for pool in _POOLS:
-        _HELD.append(pool)
-        pool.prepare_fork()
-    _has_stopped_in_time = GATE.shut(STATEMENT_SECONDS)
+    let_go.append(_POOLS_LOCK.release)
+    for pool in list(_POOLS):
+        pool.prepare_fork(let_go)
+    if GATE.shut(STATEMENT_SECONDS):
+        _stopped_for = threading.get_ident()
 
 
 def _after_fork_in_parent() -> None:
+    global _stopped_for
+    if _stopped_for == threading.get_ident():
+        _stopped_for = None
     GATE.open()
-    while _HELD:
-        _HELD.pop().go_on()
-    _POOLS_LOCK.release()
+    while _FORKING.let_go:
+        _FORKING.let_go.pop()()
 
 
 def _after_fork_in_child() -> None:
-    global _POOLS_LOCK, _is_unsafe_here
+    global _POOLS_LOCK, _is_unsafe_here, _stopped_for
     GATE.start_anew()
-    _is_unsafe_here = _is_unsafe_here or not _has_stopped_in_time
-    while _HELD:
-        _HELD.pop().start_anew()
-    _POOLS_LOCK = threading.Lock()
+    _is_unsafe_here = _is_unsafe_here or _stopped_for != threading.get_ident()
+    _stopped_for = None
+    _FORKING.let_go = []
+    for pool in list(_POOLS):
+        pool.start_anew()
+    _POOLS_LOCK = threading.RLock()
 
 
 os.register_at_fork(

@@ -23,7 +23,7 @@ from gemel.index.segment import segment_name
 from gemel.index.settings import Settings
 from gemel.index.store import CollectionInfo, Plan
 from gemel.index.view import Mask, View
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 EXACT_ROWS = 20_000  # in collections up to this size, comparing with all takes no longer than walking a graph
 # Measured on a million vectors of real sentences (384 numbers, int8 index): walks to 96 candidates find 0.977
@@ -51,7 +51,7 @@ class DenseSearch:
         self.settings = settings
         self.graphs = Graphs(folder)
         self._scanner = Scanner(settings.measure)
-        self._lock = ThreadLock()
+        self._lock = thread_lock()
         self._view: View | None = None
 
     @contextmanager

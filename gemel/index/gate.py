@@ -24,6 +24,7 @@ class Gate:
         # Reentrant: the collector of garbage may end a cursor, which goes through the gate, at any point.
         self._moved = threading.Condition(threading.RLock())
         self._is_shut = False
+        self._shut_by: _Mark | None = None
         self._own = threading.local()
         self._marks: WeakSet[_Mark] = WeakSet()
 
@@ -36,7 +37,7 @@ class Gate:
     def __exit__(self, *_: object) -> None:
         mark: _Mark = self._own.mark
         mark.depth -= 1
-        if self._is_shut:
+        if self._is_shut and not mark.depth:
             with self._moved:
                 self._moved.notify_all()
 
@@ -46,24 +47,27 @@ class Gate:
         with self._moved:
             while self._is_shut:  # by another thread that forks
                 self._moved.wait()
-            self._is_shut = True
+            self._is_shut, self._shut_by = True, mark
             mark.depth += 1  # what the collector ends meanwhile does not wait for ourselves
             others = [each for each in self._marks if each is not mark]
             return self._moved.wait_for(lambda: not any(each.depth for each in others), timeout_seconds)
 
     def open(self) -> None:
-        """Let the others in again."""
-        self._mark().depth -= 1
-        with self._moved:
-            self._is_shut = False
-            self._moved.notify_all()
+        """Let the others in again, if it was this thread that has shut them out."""
+        mark = self._mark()
+        if self._shut_by is mark:
+            mark.depth -= 1
+            with self._moved:
+                self._is_shut, self._shut_by = False, None
+                self._moved.notify_all()
 
     def start_anew(self) -> None:
         """In the child of a fork, to which only the thread that forked has come along."""
-        mark = self._mark()
-        mark.depth -= 1
         self._moved = threading.Condition(threading.RLock())
-        self._is_shut = False
+        mark = self._mark()
+        if self._shut_by is mark:
+            mark.depth -= 1
+        self._is_shut, self._shut_by = False, None
         self._marks = WeakSet([mark])
 
     def _mark(self) -> _Mark:

@@ -39,9 +39,9 @@ class Cursor(sqlite3.Cursor):
         with GATE:
             return super().fetchone()
 
-    def fetchmany(self, size: int | None = 1) -> list[Any]:
+    def fetchmany(self, size: int | None = None) -> list[Any]:
         with GATE:
-            return super().fetchmany(size)
+            return super().fetchmany(self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Any]:
         with GATE:
@@ -49,8 +49,19 @@ class Cursor(sqlite3.Cursor):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         """The rows, fetched in blocks: going through the gate for each would cost more than the row."""
-        while rows := self.fetchmany(_BLOCK_ROWS):
+        step = super().__next__
+        end: Exception | None = None
+        while end is None:
+            rows = []
+            with GATE:
+                try:
+                    for _ in range(_BLOCK_ROWS):
+                        rows.append(step())
+                except (StopIteration, sqlite3.Error) as error:
+                    end = error
             yield from rows
+        if not isinstance(end, StopIteration):
+            raise end
 
     def __next__(self) -> Any:
         with GATE:
@@ -61,7 +72,7 @@ class Cursor(sqlite3.Cursor):
             super().close()
 
     def __del__(self) -> None:
-        with suppress(sqlite3.ProgrammingError):  # its connection was closed, and its statement with it
+        with suppress(sqlite3.ProgrammingError):  # its connection was closed before it
             self.close()
 
 
@@ -96,6 +107,10 @@ class Connection(sqlite3.Connection):
     def close(self) -> None:
         with GATE:
             super().close()
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # it was never opened
+            self.close()
 
 
 def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:

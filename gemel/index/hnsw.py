@@ -24,7 +24,7 @@ from gemel.index.arguments import Integers, checked_count, checked_entries, chec
 from gemel.index.checksums import checksum, file_checksums
 from gemel.index.scan import nothing_found
 from gemel.similarity import top_k
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 _METRICS = {"cosine": "cos", "dot": "ip", "euclidean": "l2sq"}
 _DTYPES = {"float32": "f32", "float16": "f16", "int8": "i8"}
@@ -69,7 +69,7 @@ class HnswIndex:
         self.path = None if path is None else Path(path)
         self.is_mapped = False
         self._graph = _new_graph(parameters)
-        self._lock = ThreadLock()  # usearch's own threads are numbered from 0 in every call
+        self._lock = thread_lock()  # usearch's own threads are numbered from 0 in every call
         self._is_changing = False
 
     @classmethod
@@ -150,9 +150,9 @@ class HnswIndex:
 
     def ids(self) -> Integers:
         """All ids, in no order."""
-        return (
-            np.asarray(self._graph.keys[: len(self)]).astype(np.int64) if len(self) else np.zeros(0, np.int64)
-        )
+        with self._held():
+            found = np.asarray(self._graph.keys[: len(self)]) if len(self) else np.zeros(0)
+        return found.astype(np.int64)
 
     def __len__(self) -> int:
         return len(self._graph)

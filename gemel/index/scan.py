@@ -11,7 +11,7 @@ from gemel.index.segment import Rows
 from gemel.index.view import Integers, Mask, View
 from gemel.similarity import PackedRows, top_k
 from gemel.similarity.measures import paired
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 # Full parts stay packed when vectors come; only the rest behind the last small one is packed again.
 _PART_ROWS, _SMALL_ROWS = 1 << 16, 1 << 13
@@ -25,7 +25,7 @@ class Scanner:
 
     def __init__(self, measure: str) -> None:
         self.measure = measure
-        self._lock = ThreadLock()
+        self._lock = thread_lock()
         self._generation = -1
         self._parts: dict[tuple[int, int], PackedRows] = {}
 

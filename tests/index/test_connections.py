@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import select
 import shutil
 import signal
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -113,18 +114,16 @@ def test_a_fork_beside_threads_that_read_and_write_keeps_nobody_waiting(collecti
     assert collection.doctor().is_sound
 
 
-def test_a_child_forked_beside_a_statement_without_end_is_told(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collection.add(TEXTS, range(3))
-    monkeypatch.setattr("gemel.index.connections.STATEMENT_SECONDS", 0.2)
-    endless = gated.connect(":memory:", check_same_thread=False)
+@contextmanager
+def endless_statement() -> Iterator[None]:
+    """Another thread is inside SQLite for as long as this lasts."""
+    connection = gated.connect(":memory:", check_same_thread=False)
     begun = threading.Event()
-    endless.create_function("begun", 0, lambda: begun.set() or 0)
+    connection.create_function("begun", 0, lambda: begun.set() or 0)
 
     def count_for_ever() -> None:
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-            endless.execute(
+            connection.execute(
                 "with recursive n(i) as (select begun() union all select i + 1 from n) select count(*) from n"
             ).fetchone()
 
@@ -132,17 +131,71 @@ def test_a_child_forked_beside_a_statement_without_end_is_told(
     counting.start()
     try:
         assert begun.wait(30)
-        child = Child(lambda: collection.search(["dog"], k=2), lambda: collection.add(["new"], [9]))
+        yield
+    finally:
+        connection.interrupt()
+        counting.join(30)
+        connection.close()
+
+
+def test_a_child_forked_beside_a_statement_without_end_is_told(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(TEXTS, range(3))
+    monkeypatch.setattr("gemel.index.connections.STATEMENT_SECONDS", 0.2)
+    with endless_statement():
+        child = Child(lambda: collection.search(["dog"], k=2))
         assert "in the middle of a statement for more than 0.2 seconds" in child.step()
         child.end()
         assert len(collection.search(["dog"], k=2)[0]) == 2  # the parent goes on
-    finally:
-        endless.interrupt()
-        counting.join(30)
-        endless.close()
     child = Child(lambda: len(collection.search(["dog"], k=2)[0]))
     assert child.step() == "2"
     child.end()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_while_a_fork_waits_makes_no_child_that_hangs(collection: Collection) -> None:
+    collection.add(TEXTS, range(3))
+
+    def press_ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press_ctrl_c)
+    try:
+        with endless_statement():
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            child = Child(lambda: collection.search(["dog"], k=2))
+            assert "when this process was forked" in child.step()
+            child.end()
+            assert len(collection.search(["dog"], k=2)[0]) == 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    child = Child(lambda: len(collection.search(["dog"], k=2)[0]), lambda: collection.add(["x"], [7]).n_new)
+    assert (child.step(), child.step()) == ("2", "1")
+    child.end()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # generators end in any order
+def test_what_the_collector_gives_back_during_a_fork_keeps_nobody_waiting(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection.add(TEXTS, range(3))
+    records = collection.records()
+    next(records)
+    cycle: list[object] = [records]
+    cycle.append(cycle)
+    del records, cycle
+    shut = gated.GATE.shut
+
+    def collect_and_shut(seconds: float) -> bool:
+        gc.collect()
+        return shut(seconds)
+
+    monkeypatch.setattr(gated.GATE, "shut", collect_and_shut)
+    child = Child(lambda: len(collection.search(["dog"], k=2)[0]))
+    assert child.step() == "2"
+    child.end()
+    assert collection.add(["new"], [9]).n_new == 1
 
 
 @pytest.mark.parametrize("work", ["add", "remove", "compact", "search", "len"])

@@ -25,7 +25,7 @@ from gemel.index.records import Id, Row
 from gemel.index.segment import Rows
 from gemel.index.settings import Settings
 from gemel.index.store import CollectionInfo, Plan
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 WINDOW_ROWS = 1_000  # asked for by their keys, or read, at a time
 MAX_FOUND = 16_384  # that Milvus gives to one query
@@ -44,7 +44,7 @@ class MilvusBackend:
         self.settings = settings
         self._client = client
         self._collection = client.address.collection
-        self._writing = ThreadLock()
+        self._writing = thread_lock()
 
     # In and out -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from gemel.errors import Busy, GemelError, InvalidInput, ServerError, WriteFailed
 from gemel.index.postgres.address import PostgresAddress, driver, pool_library
 from gemel.index.postgres.wire import register_types
-from gemel.threads import ThreadLock
+from gemel.threads import thread_lock
 
 Result = TypeVar("Result")
 Connection = Any  # psycopg's, which is imported only where it is used
@@ -37,7 +37,7 @@ class Server:
         self.address = address
         self.timeout_seconds = timeout_seconds
         self._psycopg = driver()
-        self._lock = ThreadLock()
+        self._lock = thread_lock()
         self._pools: dict[int, Any] = {}  # of each process: a child must not use its parent's
         self._is_closed = False
         self._search_path = ""
