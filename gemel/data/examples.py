@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, compress, islice
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gemel.data.class_names import class_name
-from gemel.data.conditions import condition
+from gemel.data.example_rows import ExampleRows
 from gemel.data.layouts import is_sts, opened_table
-from gemel.data.listed import find_lists, may_hold_lists
 from gemel.data.roles import Kind, assign_roles, checked_kind
-from gemel.data.tables import OnBadRow, Row, Table, describe, finite_number, is_text
+from gemel.data.tables import Table, describe, finite_number, is_text
 from gemel.errors import InvalidInput
 
 Labels = npt.NDArray[np.int64] | npt.NDArray[np.float32]
@@ -34,7 +33,6 @@ NO_GOLD_LABEL = "-"
 HUB_NO_GOLD_LABEL = "-1"  # where the classes of NLI are numbers, as data sets of the hub have them
 HUB_NLI_LABELS = {HUB_NO_GOLD_LABEL, "0", "1", "2"}
 STS_RANGE = (0.0, 5.0)
-_ROWS_LOOKED_AT = 100  # of JSON lines, for the columns: one alone may lack some
 _TOLD_CLASSES = 10  # in a description
 _CLASSIFIED = ("classified pairs", "classified texts")
 _LABEL_TYPES: dict[str, type[np.generic]] = {
@@ -132,21 +130,19 @@ def read_examples(
         raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
     tally = _Tally(skip_bad_rows)
     with opened_table(path) as table:
-        found, rows = _columns_and_rows(table, tally.on_bad_row)
+        source = ExampleRows(table, where or {}, columns or {}, tally.on_bad_row)
         known_kind = None if kind is None else checked_kind(kind)
-        kind, roles = assign_roles(found, columns=columns, kind=known_kind, where=table.name)
-        tests = _tests(where or {}, found, table.name)
-        scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(found) else None)
+        kind, roles = assign_roles(source.columns, columns=source.named, kind=known_kind, where=table.name)
+        scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(source.columns) else None)
         gathered = _Gathered(table, kind, roles, tally, scores_from, label_names)
-        unused = [column for column in found if column not in (*roles.values(), *tests)]
-        for number, row in rows([*roles.values(), *tests]):
-            if not all(test(row.get(column)) for column, test in tests.items()):
+        for number, row in source.rows(list(roles.values())):
+            if not source.is_kept(row):
                 tally.left_out["excluded by where"] += 1
             else:
                 gathered.add(number, row)
             if len(gathered.numbers) == limit:
                 break
-        examples = gathered.examples(unused)
+        examples = gathered.examples(source.unused(list(roles.values())))
     if score_range is None and scores_from is not None:
         _check_guess(examples)
     return examples
@@ -162,34 +158,6 @@ def yes_as_score(examples: Examples) -> Examples:
 
 
 # Which rows -----------------------------------------------------------------------------------------
-
-
-def _columns_and_rows(
-    table: Table, on_bad_row: OnBadRow
-) -> tuple[list[str], Callable[[Sequence[str]], Iterator[Row]]]:
-    """The columns, which in JSON lines are those of the first rows, and the way to the rows."""
-    if table.columns is not None and not (table.has_types and may_hold_lists(table.columns)):
-        return table.columns, lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
-    rows = table.rows(on_bad_row=on_bad_row)
-    first = list(islice(rows, _ROWS_LOOKED_AT))
-    found = table.columns or list(dict.fromkeys(column for _, row in first for column in row))
-    lists = find_lists(first, found)
-    if lists is None:
-        return found, lambda wanted: chain(first, rows)
-    return lists.columns, lambda wanted: lists.unfolded(chain(first, rows), table.place, on_bad_row)
-
-
-def _tests(
-    where: Mapping[str, str | Sequence[str]], found: Sequence[str], name: str
-) -> dict[str, Callable[[Any], bool]]:
-    tests: dict[str, Callable[[Any], bool]] = {}
-    for column, wanted in where.items():
-        if column not in found:
-            raise InvalidInput(
-                f"where asks for the column {column!r}, and {name} has only {', '.join(found) or 'none'}"
-            )
-        tests[column] = condition(wanted)
-    return tests
 
 
 class _Tally:

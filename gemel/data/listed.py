@@ -3,86 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gemel.data.tables import OnBadRow, Row, describe
 
-_POSITIVES = ("pos", "positive", "positives")
-_NEGATIVES = ("neg", "negative", "negatives")
+POSITIVES = ("pos", "positive", "positives")
+NEGATIVES = ("neg", "negative", "negatives", "hard_negatives")
 
 
-def may_hold_lists(columns: Sequence[str]) -> bool:
-    """Whether a table with this header is worth a look at its rows."""
-    return any(name in columns for name in _POSITIVES)
-
-
-@dataclass(frozen=True)
+@dataclass
 class Lists:
     """Which columns hold lists, and how they become columns of texts: a row for each positive one.
 
     All rows need as many negatives as the first ones have at least; what they have more of is left.
     """
 
-    positives: str
+    positives: str | None  # where lists stand beside a text under another name
     negatives: str | None
     n_negatives: int
-    has_more: bool
     others: tuple[str, ...]
+    left: list[str] = field(default_factory=list)  # what was not used, once the rows have been read
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the rows have afterwards, and one for what is left."""
-        more = [f"{self.negatives} beyond the first {self.n_negatives}"] if self.has_more else []
-        return [*self.others, "positive", *self._negative_columns, *more]
+        """The columns that the rows have afterwards."""
+        return [*self.others, *(["positive"] if self.positives else []), *self._negative_columns]
+
+    @property
+    def sources(self) -> list[str]:
+        """The columns that hold the lists."""
+        return [name for name in (self.positives, self.negatives) if name]
+
+    def spoken(self, name: str) -> str:
+        """What a column of the file is called afterwards."""
+        return {self.positives: "positive", self.negatives: "negative_1"}.get(name, name)
 
     def unfolded(
-        self, rows: Iterable[Row], place: Callable[[int], str], on_bad_row: OnBadRow
+        self,
+        rows: Iterable[Row],
+        is_kept: Callable[[Mapping[str, Any]], bool],
+        place: Callable[[int], str],
+        on_bad_row: OnBadRow,
     ) -> Iterator[Row]:
-        """The rows, each text in a column of its own."""
+        """The rows, each text in a column of its own; those that are not kept as they are."""
         for number, row in rows:
+            if not is_kept(row):
+                yield number, row
+                continue
             flaw = self._flaw(row)
             if flaw is not None:
                 on_bad_row("lists that do not fit", f"{place(number)}: {flaw}")
                 continue
             kept = {name: value for name, value in row.items() if name in self.others}
-            negatives = row[self.negatives] if self.negatives else ()
-            beside = dict(zip(self._negative_columns, negatives, strict=False))
-            for positive in row[self.positives]:
-                yield number, {**kept, "positive": positive, **beside}
+            negatives = _texts(row[self.negatives]) if self.negatives else []
+            if len(negatives) > self.n_negatives and not self.left:
+                self.left.append(f"{self.negatives} beyond the first {self.n_negatives}")
+            kept.update(zip(self._negative_columns, negatives, strict=False))
+            for positive in _texts(row[self.positives]) if self.positives else [None]:
+                yield number, {**kept, "positive": positive} if self.positives else kept
 
     @property
     def _negative_columns(self) -> list[str]:
         return [f"negative_{n}" for n in range(1, self.n_negatives + 1)]
 
     def _flaw(self, row: Mapping[str, Any]) -> str | None:
-        wanted = [(self.positives, 1)]
-        if self.negatives:
-            wanted.append((self.negatives, self.n_negatives))
-        for name, n_least in wanted:
+        for name in self.sources:
+            n_least = self.n_negatives if name == self.negatives else 1
             found = row.get(name)
-            if not isinstance(found, list):
+            texts = _texts(found)
+            if not isinstance(found, list | str):
                 return f"{name!r} is {describe(found)}; expected a list of texts, as other rows have"
-            if len(found) < n_least:
-                return f"{name!r} holds {len(found)} text(s); expected {n_least} or more, as other rows have"
+            if len(texts) < n_least:
+                return f"{name!r} holds {len(texts)} text(s); expected {n_least} or more, as other rows have"
+            strange = next((text for text in texts if not isinstance(text, str)), "")
+            if strange != "":
+                return f"a text of {name!r} is {describe(strange)}; expected a text"
         return None
 
 
-def find_lists(first: Sequence[Row], columns: Sequence[str]) -> Lists | None:
-    """Where the first rows of a table with these columns hold lists of texts, or None."""
-    positives = _column_of_lists(first, _POSITIVES)
-    if positives is None:
+def find_lists(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], named: Mapping[str, str]
+) -> Lists | None:
+    """Where these rows of a table hold lists of texts; the caller may have named the columns."""
+    positives = [name for role, name in named.items() if role in ("second", "positive")] or POSITIVES
+    negatives = [name for role, name in named.items() if role.startswith("negative")] or NEGATIVES
+    held = {name: _lists(rows, name) for name in (*positives, *negatives)}
+    if not any(held.values()):
         return None
-    negatives = _column_of_lists(first, _NEGATIVES)
-    lengths = [len(texts) for texts in _lists(first, negatives)] if negatives else [0]
-    others = tuple(name for name in columns if name not in (positives, negatives))
-    return Lists(positives, negatives, min(lengths), max(lengths) > min(lengths), others)
+    # Beside a list of negatives, the positive one may be a lone text.
+    present = [name for name in positives if name in columns]
+    positive = next((name for name in present if held[name]), next(iter(present), None))
+    negative = next((name for name in negatives if held[name]), None)
+    n_negatives = min(map(len, held[negative])) if negative else 0
+    others = tuple(name for name in columns if name not in (positive, negative))
+    return Lists(positive, negative, n_negatives, others)
 
 
-def _column_of_lists(rows: Sequence[Row], names: Sequence[str]) -> str | None:
-    return next((name for name in names if _lists(rows, name)), None)
-
-
-def _lists(rows: Sequence[Row], name: str) -> list[list[Any]]:
+def _lists(rows: Sequence[Mapping[str, Any]], name: str) -> list[list[Any]]:
     """The lists of a column that have something in them."""
-    return [row[name] for _, row in rows if isinstance(row.get(name), list) and row[name]]
+    return [row[name] for row in rows if isinstance(row.get(name), list) and row[name]]
+
+
+def _texts(found: object) -> list[Any]:
+    return found if isinstance(found, list) else [found]

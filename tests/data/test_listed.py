@@ -85,9 +85,12 @@ def test_texts_under_these_names_stay_texts(tmp_path: Path, suffix: str) -> None
             {"query": "q", "pos": ["p"], "neg": ["n"]},
             r"line 121: 'neg' holds 1 text\(s\); expected 2 or more",
         ),
-        ({"query": "q", "pos": "p", "neg": ["n", "n"]}, "line 121: 'pos' is of type str; expected a list"),
+        (
+            {"query": "q", "pos": 7, "neg": ["n", "n"]},
+            "line 121: 'pos' is of type int; expected a list of texts",
+        ),
         ({"query": "q", "pos": ["p"]}, "line 121: 'neg' is null; expected a list of texts"),
-        ({"query": "q", "pos": [1], "neg": ["n", "n"]}, "line 121: positive is of type int"),
+        ({"query": "q", "pos": [1], "neg": ["n", "n"]}, "line 121: a text of 'pos' is of type int"),
         ({"pos": ["p"], "neg": ["n", "n"]}, "line 121: the row has no 'query'"),
     ],
 )
@@ -100,3 +103,40 @@ def test_a_row_whose_lists_do_not_fit_is_named_or_counted(
     examples = read_examples(path, skip_bad_rows=True)
     assert len(examples) == 180
     assert sum(examples.left_out.values()) == 1
+
+
+def test_a_file_that_has_more_negatives_later_says_so(tmp_path: Path) -> None:
+    few, many = ({"query": "q", "pos": ["p"], "neg": ["n"] * n} for n in (1, 15))
+    examples = read_examples(saved(tmp_path, [few] * 100 + [many] * 20))
+    assert list(examples.columns) == ["anchor", "positive", "negative_1"]
+    assert examples.unused == ("neg beyond the first 1",)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_rows_that_are_not_asked_for_neither_count_nor_spoil(tmp_path: Path, suffix: str) -> None:
+    rows = [{"query": "a", "pos": [], "neg": ["n"], "type": "a"}, *[ROWS[0] | {"type": "b"}] * 3]
+    examples = read_examples(saved(tmp_path, rows, suffix), where={"type": "b"})
+    assert list(examples.columns) == ["anchor", "positive", "negative_1", "negative_2"]
+    assert (len(examples), examples.left_out) == (6, {"excluded by where": 1})
+
+
+def test_lists_of_other_names_can_be_named(tmp_path: Path) -> None:
+    path = saved(tmp_path, [{"q": "q", "docs": ["a", "b"], "wrong": ["c"]}])
+    examples = read_examples(path, columns={"anchor": "q", "positive": "docs", "negative": "wrong"})
+    assert dict(examples.columns) == {"anchor": ["q"] * 2, "positive": ["a", "b"], "negative_1": ["c"] * 2}
+    again = read_examples(saved(tmp_path, ROWS), columns={"positive": "pos"}, kind="pairs")
+    assert again.columns["second"] == ["p1", "p2", "p3"]
+
+
+@pytest.mark.parametrize("positive", ["pos", "positive", "answer"])
+@pytest.mark.parametrize("negatives", ["neg", "hard_negatives"])
+def test_a_lone_positive_beside_a_list_of_negatives(tmp_path: Path, positive: str, negatives: str) -> None:
+    examples = read_examples(saved(tmp_path, [{"query": "q", positive: "a", negatives: ["b", "c"]}]))
+    assert [texts[0] for texts in examples.columns.values()] == ["q", "a", "b", "c"]
+
+
+def test_a_parquet_file_is_not_read_for_lists_that_it_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    names = ["anchor", "positive", "x", "x"]
+    pyarrow.parquet.write_table(pyarrow.Table.from_arrays([["a"], ["b"], [1], [2]], names=names), path)
+    assert dict(read_examples(path).columns) == {"first": ["a"], "second": ["b"]}

@@ -1,0 +1,75 @@
+"""The rows of a table of examples: which columns there are, which rows are kept, lists taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from gemel.data.conditions import condition
+from gemel.data.listed import NEGATIVES, POSITIVES, find_lists
+from gemel.data.tables import OnBadRow, Row, Table
+from gemel.errors import InvalidInput
+
+_ROWS_LOOKED_AT = 100  # for the columns of JSON lines, of which one alone may lack some, and for lists
+
+
+class ExampleRows:
+    """The rows of a table, to be read once; `named` are the columns that the caller has named, by role."""
+
+    def __init__(
+        self,
+        table: Table,
+        where: Mapping[str, str | Sequence[str]],
+        named: Mapping[str, str],
+        on_bad_row: OnBadRow,
+    ) -> None:
+        self._table, self._on_bad_row = table, on_bad_row
+        if table.columns is None:
+            rows = table.rows(on_bad_row=on_bad_row)
+            first = list(islice(rows, _ROWS_LOOKED_AT))
+            self._found = list(dict.fromkeys(column for _, row in first for column in row))
+            self._read: Callable[[Sequence[str]], Iterator[Row]] = lambda wanted: chain(first, rows)
+        else:
+            self._found = table.columns
+            first = self._looked_at([*named.values(), *POSITIVES, *NEGATIVES, *where])
+            self._read = lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
+        self._tests = self._conditions(where)
+        self._lists = find_lists([row for _, row in first if self.is_kept(row)], self._found, named)
+        self.columns = self._lists.columns if self._lists else self._found
+        self.named = {role: self._lists.spoken(name) if self._lists else name for role, name in named.items()}
+
+    def is_kept(self, row: Mapping[str, Any]) -> bool:
+        """Whether all conditions hold."""
+        return all(test(row.get(column)) for column, test in self._tests.items())
+
+    def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
+        """The rows with these columns, and those that conditions are on."""
+        if self._lists is None:
+            return self._read([*wanted, *self._tests])
+        beside = [name for name in (*wanted, *self._tests) if name in self._lists.others]
+        rows = self._read([*beside, *self._lists.sources])
+        return self._lists.unfolded(rows, self.is_kept, self._table.place, self._on_bad_row)
+
+    def unused(self, used: Sequence[str]) -> list[str]:
+        """The columns that nobody asked for; once the rows have been read, also what lists had more of."""
+        left = [column for column in self.columns if column not in (*used, *self._tests)]
+        return left + (self._lists.left if self._lists else [])
+
+    def _looked_at(self, columns: Sequence[str]) -> list[Row]:
+        """The first rows, if these columns may hold lists; a table that does can be read again."""
+        there = [name for name in dict.fromkeys(columns) if self._found.count(name) == 1]
+        if not self._table.has_types or not there:
+            return []
+        return list(islice(self._table.rows(there), _ROWS_LOOKED_AT))
+
+    def _conditions(self, where: Mapping[str, str | Sequence[str]]) -> dict[str, Callable[[Any], bool]]:
+        tests: dict[str, Callable[[Any], bool]] = {}
+        for column, wanted in where.items():
+            if column not in self._found:
+                found = ", ".join(self._found) or "none"
+                raise InvalidInput(
+                    f"where asks for the column {column!r}, and {self._table.name} has only {found}"
+                )
+            tests[column] = condition(wanted)
+        return tests
