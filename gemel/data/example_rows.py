@@ -15,7 +15,7 @@ _ROWS_LOOKED_AT = 100  # for the columns of JSON lines, of which one alone may l
 
 
 class ExampleRows:
-    """The rows of a table, to be read once; `named` are the columns that the caller has named, by role."""
+    """The rows of a table that all conditions keep, to be read once; `named` gives columns by their roles."""
 
     def __init__(
         self,
@@ -25,6 +25,7 @@ class ExampleRows:
         on_bad_row: OnBadRow,
     ) -> None:
         self._table, self._on_bad_row = table, on_bad_row
+        self.n_excluded = 0
         if table.columns is None:
             rows = table.rows(on_bad_row=on_bad_row)
             first = list(islice(rows, _ROWS_LOOKED_AT))
@@ -35,26 +36,32 @@ class ExampleRows:
             first = self._looked_at([*named.values(), *POSITIVES, *NEGATIVES, *where])
             self._read = lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
         self._tests = self._conditions(where)
-        self._lists = find_lists([row for _, row in first if self.is_kept(row)], self._found, named)
+        self._lists = find_lists([row for _, row in first if self._is_kept(row)], self._found, named)
         self.columns = self._lists.columns if self._lists else self._found
         self.named = {role: self._lists.spoken(name) if self._lists else name for role, name in named.items()}
 
-    def is_kept(self, row: Mapping[str, Any]) -> bool:
-        """Whether all conditions hold."""
-        return all(test(row.get(column)) for column, test in self._tests.items())
-
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
-        """The rows with these columns, and those that conditions are on."""
+        """The rows with these columns; those that a condition leaves out are counted."""
         if self._lists is None:
-            return self._read([*wanted, *self._tests])
+            return self._kept([*wanted, *self._tests])
         beside = [name for name in (*wanted, *self._tests) if name in self._lists.others]
-        rows = self._read([*beside, *self._lists.sources])
-        return self._lists.unfolded(rows, self.is_kept, self._table.place, self._on_bad_row)
+        rows = self._kept([*beside, *self._lists.sources])
+        return self._lists.unfolded(rows, self._table.place, self._on_bad_row)
 
     def unused(self, used: Sequence[str]) -> list[str]:
         """The columns that nobody asked for; once the rows have been read, also what lists had more of."""
         left = [column for column in self.columns if column not in (*used, *self._tests)]
         return left + (self._lists.left if self._lists else [])
+
+    def _kept(self, wanted: Sequence[str]) -> Iterator[Row]:
+        for number, row in self._read(wanted):
+            if self._is_kept(row):
+                yield number, row
+            else:
+                self.n_excluded += 1
+
+    def _is_kept(self, row: Mapping[str, Any]) -> bool:
+        return all(test(row.get(column)) for column, test in self._tests.items())
 
     def _looked_at(self, columns: Sequence[str]) -> list[Row]:
         """The first rows, if these columns may hold lists; a table that does can be read again."""

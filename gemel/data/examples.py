@@ -136,12 +136,11 @@ def read_examples(
         scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(source.columns) else None)
         gathered = _Gathered(table, kind, roles, tally, scores_from, label_names)
         for number, row in source.rows(list(roles.values())):
-            if not source.is_kept(row):
-                tally.left_out["excluded by where"] += 1
-            else:
-                gathered.add(number, row)
+            gathered.add(number, row)
             if len(gathered.numbers) == limit:
                 break
+        if source.n_excluded:
+            tally.left_out["excluded by where"] = source.n_excluded
         examples = gathered.examples(source.unused(list(roles.values())))
     if score_range is None and scores_from is not None:
         _check_guess(examples)

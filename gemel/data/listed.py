@@ -19,7 +19,7 @@ class Lists:
     All rows need as many negatives as the first ones have at least; what they have more of is left.
     """
 
-    positives: str | None  # where lists stand beside a text under another name
+    positives: str | None  # or None: the positive text stands in a column that is known by its name
     negatives: str | None
     n_negatives: int
     others: tuple[str, ...]
@@ -40,28 +40,24 @@ class Lists:
         return {self.positives: "positive", self.negatives: "negative_1"}.get(name, name)
 
     def unfolded(
-        self,
-        rows: Iterable[Row],
-        is_kept: Callable[[Mapping[str, Any]], bool],
-        place: Callable[[int], str],
-        on_bad_row: OnBadRow,
+        self, rows: Iterable[Row], place: Callable[[int], str], on_bad_row: OnBadRow
     ) -> Iterator[Row]:
-        """The rows, each text in a column of its own; those that are not kept as they are."""
+        """The rows, each text in a column of its own."""
         for number, row in rows:
-            if not is_kept(row):
-                yield number, row
-                continue
             flaw = self._flaw(row)
             if flaw is not None:
                 on_bad_row("lists that do not fit", f"{place(number)}: {flaw}")
                 continue
-            kept = {name: value for name, value in row.items() if name in self.others}
+            texts = {name: value for name, value in row.items() if name in self.others}
             negatives = _texts(row[self.negatives]) if self.negatives else []
             if len(negatives) > self.n_negatives and not self.left:
                 self.left.append(f"{self.negatives} beyond the first {self.n_negatives}")
-            kept.update(zip(self._negative_columns, negatives, strict=False))
-            for positive in _texts(row[self.positives]) if self.positives else [None]:
-                yield number, {**kept, "positive": positive} if self.positives else kept
+            texts.update(zip(self._negative_columns, negatives, strict=False))
+            if self.positives is None:
+                yield number, texts
+            else:
+                for positive in _texts(row[self.positives]):
+                    yield number, {**texts, "positive": positive}
 
     @property
     def _negative_columns(self) -> list[str]:

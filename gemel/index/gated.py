@@ -47,7 +47,7 @@ class Cursor(sqlite3.Cursor):
         with GATE:
             return super().fetchall()
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # sqlite3's is the cursor itself
         """The rows, fetched in blocks: going through the gate for each would cost more than the row."""
         step = super().__next__
         end: Exception | None = None
