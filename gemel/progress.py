@@ -16,9 +16,8 @@ _is_inside_a_bar: ContextVar[bool] = ContextVar("is_inside_a_bar", default=False
 class SilentBar:
     """A bar that nobody sees; making a tqdm takes as long as encoding a few words."""
 
-    def __init__(self) -> None:
-        self.n = 0
-        self.initial = 0
+    def __init__(self, first: int = 0) -> None:
+        self.n = self.initial = first
 
     def update(self, n: int = 1) -> None:
         """Count on."""
@@ -30,14 +29,20 @@ class SilentBar:
 
 @contextmanager
 def progress_bar(
-    total: int | None, what: str, show: bool | None = None, unit: str = "texts"
+    total: int | None,
+    what: str,
+    show: bool | None = None,
+    unit: str = "texts",
+    *,
+    first: int = 0,  # how much was done before, which is no part of the pace
+    worth: int = WORTH_A_BAR,
 ) -> Iterator[Any]:
     """A tqdm bar; unless told, it shows on a terminal, for long work, and not inside another bar."""
     if show is None:
-        is_long = total is None or total >= WORTH_A_BAR
+        is_long = total is None or total >= worth
         show = is_long and not _is_inside_a_bar.get() and sys.stderr.isatty()
     if not show:
-        yield SilentBar()
+        yield SilentBar(first)
         return
     from tqdm import tqdm
 
@@ -45,7 +50,7 @@ def progress_bar(
     try:
         is_size = unit == "bytes"  # which are told in thousands and millions
         unit = "B" if is_size else f" {unit}"
-        with tqdm(total=total, desc=what, unit=unit, unit_scale=is_size, leave=False) as bar:
+        with tqdm(total=total, initial=first, desc=what, unit=unit, unit_scale=is_size, leave=False) as bar:
             yield bar
     finally:
         _is_inside_a_bar.reset(outer)

@@ -125,9 +125,10 @@ def command(recipe: str | None, **choices: Any) -> None:
     from gemel.reproduce.recipe import read_recipe
     from gemel.reproduce.runner import RecipeRunner
 
-    chosen = _overridden(read_recipe(recipe), choices) if recipe else _recipe_of_flags(choices)
-    if choices["model"]:
-        chosen = replace(chosen, model=choices["model"])
+    if recipe:
+        chosen = _overridden(read_recipe(recipe, choices["model"]), choices)
+    else:
+        chosen = _recipe_of_flags(choices)
     runner = RecipeRunner(
         chosen, data=choices["data"], device=choices["device"], tensorboard=choices["tensorboard"]
     )

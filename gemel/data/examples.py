@@ -260,7 +260,7 @@ class _Gathered:
                 raise InvalidInput(
                     f"{self.table.place(number)}: the score is {value:g}, and the scores of this file run "
                     f"from {min(self.values):g} to {max(self.values):g}; expected 0 to 1: "
-                    "say what they can be with score_range=(lowest, highest)"
+                    "say what they can be with score_range (the flag --score-range), such as 0 and 5"
                 )
         return ((np.array(self.values, np.float64) - low) / (high - low)).astype(np.float32)
 

@@ -150,8 +150,8 @@ class Recipe:
         return asdict(self)
 
 
-def read_recipe(path: str | Path) -> Recipe:
-    """The recipe in a TOML file; an unknown key is an error that lists the known ones."""
+def read_recipe(path: str | Path, model: str | None = None) -> Recipe:
+    """The recipe in a TOML file, with another model if one is given; an unknown key is an error."""
     path = Path(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # as some editors save it
@@ -159,15 +159,19 @@ def read_recipe(path: str | Path) -> Recipe:
         raise InvalidInput(f"the recipe {path} cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise InvalidInput(f"the recipe {path} is not TOML: {error}") from None
-    return parse_recipe(values, path.stem)
+    return parse_recipe(values if model is None else {**values, "model": model}, path.stem)
 
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
     known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected", "infersent")
     check_keys(values, known, f"the recipe {name}")
-    if "model" not in values or not values.get("stage"):
-        raise InvalidInput(f"the recipe {name} needs a model and at least one [[stage]]")
+    if "model" not in values:
+        raise InvalidInput(
+            f'the recipe {name} names no model to start from; add model = "...", or give --model'
+        )
+    if not values.get("stage"):
+        raise InvalidInput(f"the recipe {name} has no [[stage]]; expected at least one, with its data")
     kind = values.get("kind", "encoder")
     if kind not in MODEL_KINDS:
         raise InvalidInput(f"the recipe {name} is for the kind {kind!r}; expected {' or '.join(MODEL_KINDS)}")

@@ -230,7 +230,7 @@ class RecipeRunner:
         cut = tell_cut(examples, step)
         if cut is not None:
             tell(cut)
-        result = train(step, examples, place, config, validate=validate, resume=resume)
+        result = train(step, examples, place, config, validate=validate, resume=resume, tell=tell)
         if self.team.is_leader:
             self._write_outcome(number, place, step, examples, config, result)
         return result

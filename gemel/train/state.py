@@ -30,6 +30,7 @@ class RunState:
     step: int = 0
     n_pairs: int = 0
     evaluated_at: int = -1
+    last_score: float | None = None
     best_score: float | None = None
     best_step: int = 0
     n_worse: int = 0

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
-from gemel.progress import progress_bar
 from gemel.train.batches import Rows
 from gemel.train.bfloat16 import decide, forward_in_bfloat16
 from gemel.train.config import TrainConfig
@@ -27,6 +26,7 @@ from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
 from gemel.train.state import RunState, load_state, recover_run, save_state
 from gemel.train.steps import Step, set_cache_chunk
+from gemel.train.telling import Tell, told_steps
 from gemel.train.tensorboard import EventFiles
 from gemel.train.weight_mean import WeightMean
 
@@ -57,24 +57,24 @@ def train(
     validate: Validate | None = None,
     resume: bool = False,
     show_progress: bool | None = None,
+    tell: Tell | None = None,
 ) -> TrainResult:
     """Train a model on examples; everything that the run makes is under `output`.
 
-    In processes that torchrun has started, each takes its share of every batch.
+    In processes that torchrun has started, each takes its share of every batch. Where no bar is shown, `tell`
+    is called with a line a minute and after every evaluation.
     """
     run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
     run.begin(resume)
     is_shown = show_progress if run.team.is_leader else False
     with (
         dropout_of(_module(step), run.config.dropout),
-        progress_bar(run.n_steps, "train", is_shown, "steps") as bar,
+        told_steps(run.n_steps, run.state.step, is_shown, tell) as told,
     ):
-        bar.update(run.state.step)
         try:
             while not run.is_over:
                 run.one_step()
-                bar.set_postfix_str(run.status(), refresh=False)
-                bar.update(1)
+                told(run.state.step, run.status(), run.state.evaluated_at == run.state.step)
         except (KeyboardInterrupt, ProcessLost):
             run.checkpoint()
             raise
@@ -107,7 +107,7 @@ class _Run:
         self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
         self._logged_at = self._kept_at = self._began = time.perf_counter()
-        self._status = ""
+        self._pace: dict[str, float] = {}  # of the steps that were logged last
 
     @property
     def is_over(self) -> bool:
@@ -217,7 +217,16 @@ class _Run:
         )
 
     def status(self) -> str:
-        return self._status
+        """How it goes: by the steps that were logged last, and before any were by those made so far."""
+        pace = self._pace or self._pace_now()
+        told = (
+            f"loss {pace['loss']:.4f}, {pace['pairs_per_second']:.0f} pairs/s, "
+            f"{pace['tokens_per_second']:,.0f} tokens/s"
+        )
+        last, best = self.state.last_score, self.state.best_score
+        if last is None or best is None:
+            return told
+        return f"{told}, validation {last:.4f}" + ("" if last == best else f" (best {best:.4f})")
 
     def _after_step(self) -> None:
         if self.state.step % LOG_EVERY == 0:
@@ -247,7 +256,7 @@ class _Run:
                 f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
                 "the better"
             )
-        self.state.evaluated_at = self.state.step
+        self.state.evaluated_at, self.state.last_score = self.state.step, score
         if self.state.best_score is None or score > self.state.best_score:
             self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
             self._save_model()
@@ -265,22 +274,24 @@ class _Run:
             return float(self.validate(self.step.model))
 
     def _log(self) -> None:
-        losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
-        now = time.perf_counter()
-        elapsed, self._logged_at = now - self._logged_at, now
-        loss, pace = float(np.mean(losses)), sum(pairs) / elapsed
+        self._pace, self._logged_at = self._pace_now(), time.perf_counter()
         self._write(
             step=self.state.step,
-            loss=loss,
             learning_rate=self.config.learning_rate_at(self.state.step - 1, self.n_steps),
-            pairs_per_second=pace,
-            tokens_per_second=sum(tokens) / elapsed,
             seconds=self._seconds(),
+            **self._pace,
             **self._losses_by_task(),
         )
-        best = "" if self.state.best_score is None else f", best {self.state.best_score:.4f}"
-        self._status = f"loss {loss:.4f}, {pace:.0f} pairs/s, {sum(tokens) / elapsed:,.0f} tokens/s{best}"
         self.state.unlogged, self.state.unlogged_by_task = [], []
+
+    def _pace_now(self) -> dict[str, float]:
+        losses, pairs, tokens = zip(*self.state.unlogged, strict=True)
+        elapsed = time.perf_counter() - self._logged_at
+        return {
+            "loss": float(np.mean(losses)),
+            "pairs_per_second": sum(pairs) / elapsed,
+            "tokens_per_second": sum(tokens) / elapsed,
+        }
 
     def _losses_by_task(self) -> dict[str, dict[str, float]]:
         found: dict[str, list[float]] = {}

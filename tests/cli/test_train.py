@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import re
 import shutil
+import struct
+import subprocess
+import termios
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +19,7 @@ from click.testing import CliRunner, Result
 from encoders.made import write_glove
 from safetensors.numpy import load_file
 from stand_ins import sentences
+from terminals import GEMEL, run, shown_on
 
 from gemel import load_encoder, load_reranker
 from gemel.checkpoint import read_reranker_folder
@@ -68,6 +75,50 @@ def test_flags_are_enough(tiny_bert: Path, data: Path) -> None:
     assert "loss:InBatchContrastive" in (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
     assert (data / "out" / "curves.png").is_file()
     assert (data / "out" / "curves.svg").is_file()
+
+
+def test_a_recipe_may_leave_its_model_to_the_command(tiny_bert: Path, data: Path) -> None:
+    recipe = write_recipe(data, f'[[stage]]\ndata = {{ path = "{data / "triplets.tsv"}" }}\n')
+    done = call("train", recipe, "-m", tiny_bert, "-o", data / "out", "--batch-size", 12)
+    assert json.loads(done.stdout)["steps"] == 2
+
+
+VALIDATED = (
+    "--validate",
+    "sts.tsv",
+    "--score-range",
+    0,
+    5,
+    "--evaluate-every",
+    1,
+    "--batch-size",
+    8,
+    "--max-steps",
+    3,
+    "-o",
+    "out",
+)
+
+
+def test_a_terminal_has_a_bar_however_few_the_steps(tiny_bert: Path, data: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 150, 0, 0))  # without a width, no bar
+    command = ["train", "-m", tiny_bert, "--examples", "triplets.tsv", *VALIDATED]
+    subprocess.run(
+        [*GEMEL, *map(str, command)], cwd=data, stdout=subprocess.DEVNULL, stderr=theirs, check=True
+    )
+    os.close(theirs)
+    shown = shown_on(ours)
+    assert re.search(r"train: +\d+%.* 3/3 .*loss .* pairs/s, .* tokens/s, validation", shown), shown
+    assert not re.search("^step ", shown, re.MULTILINE)  # the bar says it
+
+
+def test_where_no_bar_is_seen_every_evaluation_has_a_line(tiny_bert: Path, data: Path) -> None:
+    done = run("train", "-m", tiny_bert, "--examples", "triplets.tsv", *VALIDATED, cwd=data)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("step ")]
+    assert [line.split(":")[0] for line in lines] == [f"step {step} of 3" for step in (1, 2, 3)]
+    told = r": loss \d\.\d+, \d+ pairs/s, [\d,]+ tokens/s, validation -?\d\.\d{4}.*, about \d+ minutes left"
+    assert all(re.search(told, line) for line in lines), lines
 
 
 def test_a_recipe_with_stages_and_seeds(tiny_bert: Path, data: Path) -> None:
@@ -468,7 +519,8 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
     ("text", "message"),
     [
         ("model = 3 =", "is not TOML"),
-        ("[[stage]]", "needs a model and at least one"),
+        ("[[stage]]", r"names no model to start from; add model = .*, or give --model"),
+        ('model = "x"', r"has no \[\[stage\]\]; expected at least one"),
         (
             'model = "x"\n[[stage]]\ndata = { path = "a" }\nlr = 3',
             "unknown key 'lr'; the known keys are data",
