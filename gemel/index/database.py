@@ -111,12 +111,17 @@ class Database:
         """Close all connections; the last of all processes folds the log into the file."""
         self._connections.close()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> gated.Connection:
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if self._is_fixed else 'rw'}"
         if self._is_fixed and not has_log(self.path):
             uri += "&immutable=1"  # SQLite cannot make its lock files here; that nobody else can is not said
         connection = gated.connect(
-            uri, uri=True, isolation_level=None, timeout=self._timeout_seconds, check_same_thread=False
+            uri,
+            file=self.path,
+            uri=True,
+            isolation_level=None,
+            timeout=self._timeout_seconds,
+            check_same_thread=False,
         )
         # A damaged text must reach the comparison with its checksum, and not end in the decoder.
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
@@ -175,7 +180,8 @@ def _translated(error: Exception, folder: Path) -> GemelError:
 
 def lay_out(folder: Path, settings: dict[str, str], text_search: Sequence[str]) -> None:
     """Make the empty tables of a new collection."""
-    connection = gated.connect(folder / FILE_NAME, isolation_level=None)
+    file = folder / FILE_NAME
+    connection = gated.connect(file, file=file, isolation_level=None)
     try:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = full")

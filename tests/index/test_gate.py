@@ -5,81 +5,155 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 
 import pytest
 
+from gemel.index import gate as gates
 from gemel.index.gate import Gate
+
+SECONDS = 30  # at most, for what takes none
+
+
+class Beside:
+    """Something that is done in a thread of its own, which keeps nobody waiting when a test fails."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, args=[work], daemon=True)
+        self._thread.start()
+
+    def _run(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._errors.append(error)
+
+    def ended(self) -> None:
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+        assert self._errors == []
+
+
+class Visitor:
+    """A thread that is inside until it is told to leave."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate, self.inside, self._may_leave = gate, threading.Event(), threading.Event()
+        self._thread = Beside(self._visit)
+
+    def _visit(self) -> None:
+        with self.gate:
+            self.inside.set()
+            assert self._may_leave.wait(SECONDS)
+            with self.gate:  # who is inside may go deeper, although it is being shut
+                pass
+
+    def leave(self) -> None:
+        self._may_leave.set()
+        self._thread.ended()
 
 
 @pytest.fixture
-def beside() -> Iterator[Callable[..., Future[object]]]:
-    """Does something in a thread of its own."""
-    with ThreadPoolExecutor(8) as threads:
-        yield threads.submit
+def visitor() -> Iterator[Visitor]:
+    visitor = Visitor(Gate())
+    assert visitor.inside.wait(SECONDS)
+    yield visitor
+    visitor.leave()
 
 
-def test_many_are_inside_at_once(beside: Callable[..., Future[object]]) -> None:
-    gate, all_inside = Gate(), threading.Barrier(4, timeout=30)
+def test_many_are_inside_at_once() -> None:
+    gate, all_inside = Gate(), threading.Barrier(4, timeout=SECONDS)
 
     def meet() -> None:
         with gate, gate:
             all_inside.wait()
 
-    for visitor in [beside(meet) for _ in range(4)]:
-        visitor.result(30)
-    assert gate.shut(0)
-    gate.open()
+    for each in [Beside(meet) for _ in range(4)]:
+        each.ended()
 
 
-def test_shutting_waits_for_who_is_inside_and_keeps_the_others_out(
-    beside: Callable[..., Future[object]],
-) -> None:
-    gate, inside, may_leave, events = Gate(), threading.Event(), threading.Event(), []
+def test_shutting_waits_for_who_is_inside() -> None:
+    visitor = Visitor(Gate())
+    assert visitor.inside.wait(SECONDS)
+    has_shut = threading.Event()
+    shutting = Beside(lambda: (visitor.gate.shut(SECONDS), has_shut.set(), visitor.gate.open()))
+    assert not has_shut.wait(0.05)
+    visitor.leave()
+    assert has_shut.wait(SECONDS)
+    shutting.ended()
 
-    def stay() -> None:
+
+def test_shutting_does_not_wait_for_ever(visitor: Visitor) -> None:
+    began = time.monotonic()
+    visitor.gate.shut(0.05)
+    assert 0.05 <= time.monotonic() - began < SECONDS
+    visitor.gate.open()
+
+
+def test_who_comes_waits_until_it_is_opened_and_the_one_who_shut_it_does_not() -> None:
+    gate, came = Gate(), threading.Event()
+
+    def come() -> None:
         with gate:
-            inside.set()
-            may_leave.wait(30)
-            with gate:  # who is inside may go deeper, although it is being shut
-                events.append("left")
+            came.set()
 
-    def come_later() -> None:
-        with gate:
-            events.append("came")
-
-    staying = beside(stay)
-    assert inside.wait(30)
-    assert not gate.shut(0.05)
-    later = beside(come_later)
-    time.sleep(0.05)
-    assert events == []
-    gate.open()
-    later.result(30)
-    beside(lambda: (time.sleep(0.05), may_leave.set()))
-    assert gate.shut(30)
-    assert events == ["came", "left"]
-    with gate:  # who has shut it, may go through
+    gate.shut(1)
+    coming = Beside(come)
+    assert not came.wait(0.05)
+    with gate:
         pass
     gate.open()
-    staying.result(30)
+    assert came.wait(SECONDS)
+    coming.ended()
 
 
-def test_two_that_shut_it_take_turns(beside: Callable[..., Future[object]]) -> None:
-    gate, n_shut = Gate(), [0]
+def test_a_gate_that_was_forgotten_is_open_again_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_FORK_SECONDS", 0.05)
+    gate = Gate()
+    gate.shut(0)
+
+    def come() -> None:
+        with gate:
+            pass
+
+    Beside(come).ended()
+
+
+def test_who_shuts_it_twice_opens_it_twice() -> None:
+    gate, seen = Gate(), []
+    gate.shut(0)
+    gate.shut(0)  # as the handler of a signal does that comes during a fork
+    for _ in range(2):
+        Beside(lambda: seen.append(gate.is_shut)).ended()
+        gate.open()
+    Beside(lambda: seen.append(gate.is_shut)).ended()
+    assert seen == [True, True, False]
+
+
+def test_a_child_knows_whether_somebody_was_inside(visitor: Visitor) -> None:
+    knocking, empty = Gate(), Gate()
+    knocking._marks[0] = gates._Mark()  # of one who was told to wait
+    knocking._marks[0].depth = 1
+    for gate, was_busy in ((visitor.gate, True), (knocking, False), (empty, False)):
+        with gate:  # the child's own thread is no reason
+            assert copy(gate).start_anew() == was_busy  # as memory is copied at a fork
+
+
+def test_nobody_is_inside_while_one_has_shut_it() -> None:
+    gate, is_inside = Gate(), [False, False]
 
     def shut_and_open() -> None:
-        for _ in range(200):
-            assert gate.shut(30)
-            n_shut[0] += 1
-            assert n_shut[0] == 1
-            n_shut[0] -= 1
+        for _ in range(100):
+            gate.shut(SECONDS)
+            assert not any(is_inside)
             gate.open()
 
-    def visit() -> None:
+    def visit(number: int) -> None:
         for _ in range(2_000):
             with gate:
-                assert n_shut[0] == 0
+                is_inside[number] = True
+                is_inside[number] = False
 
-    for each in [beside(shut_and_open), beside(shut_and_open), beside(visit), beside(visit)]:
-        each.result(60)
+    for each in [Beside(shut_and_open), Beside(lambda: visit(0)), Beside(lambda: visit(1))]:
+        each.ended()
