@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
+PATIENTLY := --override-ini faulthandler_timeout=2700 # some of these tests wait for twenty minutes themselves
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: demo test test-extras bench-encode bench-few-shot bench-pairs bench-probe bench-scale bench-search bench-serve bench-static bench-stores bench-train bench-uses format help clean
@@ -27,8 +28,8 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/python -m pytest -m "not extras"
 
 test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(ADAPTERS)/installed $(AXE) $(BROWSER) ## what needs heavy peers, servers or a long run
-	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras --ignore tests/adapters
-	$(ADAPTERS)/bin/python -m pytest -m extras tests/adapters
+	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras $(PATIENTLY) --ignore tests/adapters
+	$(ADAPTERS)/bin/python -m pytest -m extras $(PATIENTLY) tests/adapters
 
 bench-scale: $(VENV)/installed-extras ## encoding on a Ray cluster of several nodes, one of them killed; needs GEMEL_DATA, takes ARGUMENTS
 	$(BIN)/python benchmarks/scale.py $(ARGUMENTS)

@@ -37,7 +37,7 @@ class Connections:
         except BaseException:
             connection.close()
             raise
-        if keep:
+        if keep and not connection.is_of_parent and connection.close_cursors():
             self._idle.append((connection, state))
             if self._is_closed:  # meanwhile
                 self._close_idle()

@@ -14,25 +14,28 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any
-from weakref import WeakMethod, WeakSet, ref
+from typing import Any, TypeVar
+from weakref import WeakMethod, ref
 
 from gemel.errors import InvalidInput
 from gemel.index.gate import Gate
 
 Identity = tuple[int, int]  # device and inode
+Result = TypeVar("Result")
 
 GATE = Gate()
 STATEMENT_SECONDS = 10.0  # that a fork waits for statements to end
 _BLOCK_ROWS = 256
+_NEVER = object()
 
 # Dictionaries and lists, each step of which is whole, whoever comes in between: no locks at a fork.
-_OPEN: dict[int, ref[Connection]] = {}
+_OPEN: dict[int, tuple[ref[Connection], Identity | None]] = {}  # until they are closed
 _IDLE: dict[int, WeakMethod[Callable[[], object]]] = {}  # what closes the idle connections of a pool
-_USED_AT_FORK: set[Identity] = set()
 _DROPPED: list[Connection | Cursor] = []  # by the collector of garbage, while the gate was shut
-_LEFT_ALONE: list[Connection | Cursor] = []  # of a parent: a child must not even close them
+_USED_AT_FORK: set[Identity] = set()
+_process = os.getpid()  # for which the following is known
 _is_unsafe_here = False
 
 
@@ -40,63 +43,59 @@ class Cursor(sqlite3.Cursor):
     """A cursor whose every step goes through the gate."""
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(connection)
-        connection.cursors.add(self)
         self.owner = connection
+        super().__init__(connection)
+        connection.cursors[id(self)] = ref(self)
 
     def execute(self, *arguments: Any) -> Cursor:
-        with self.owner.checked():
-            super().execute(*arguments)
+        self.owner.through(super().execute, *arguments)
         return self
 
     def executemany(self, *arguments: Any) -> Cursor:
-        with self.owner.checked():
-            super().executemany(*arguments)
+        self.owner.through(super().executemany, *arguments)
         return self
 
     def executescript(self, script: str) -> Cursor:
-        with self.owner.checked():
-            super().executescript(script)
+        self.owner.through(super().executescript, script)
         return self
 
     def fetchone(self) -> Any:
-        with self.owner.checked():
-            return super().fetchone()
+        return self.owner.through(super().fetchone)
 
     def fetchmany(self, size: int | None = None) -> list[Any]:
-        with self.owner.checked():
-            return super().fetchmany(self.arraysize if size is None else size)
+        return self.owner.through(super().fetchmany, self.arraysize if size is None else size)
 
     def fetchall(self) -> list[Any]:
-        with self.owner.checked():
-            return super().fetchall()
+        return self.owner.through(super().fetchall)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # sqlite3's is the cursor itself
         """The rows, fetched in blocks: going through the gate for each would cost more than the row."""
-        step = super().__next__
-        end: Exception | None = None
-        while end is None:
-            rows = []
-            with self.owner.checked():
-                try:
-                    for _ in range(_BLOCK_ROWS):
-                        rows.append(step())
-                except (StopIteration, sqlite3.Error) as error:
-                    end = error
+        steps = iter(super().__next__, _NEVER)
+        while True:
+            rows: list[Any] = []
+            try:
+                self.owner.through(rows.extend, islice(steps, _BLOCK_ROWS))
+            except sqlite3.Error:
+                yield from rows
+                raise
             yield from rows
-        if not isinstance(end, StopIteration):
-            raise end
+            if len(rows) < _BLOCK_ROWS:
+                return
 
     def __next__(self) -> Any:
-        with self.owner.checked():
-            return super().__next__()
+        return self.owner.through(super().__next__)
 
     def close(self) -> None:
         if self.owner.is_of_parent:
-            _LEFT_ALONE.append(self)
-            return
-        with GATE:
+            _leave_alone(self)
+        else:
+            GATE.through(self._close)
+
+    def _close(self) -> None:
+        try:
             super().close()
+        finally:
+            self.owner.forget(self)
 
     def __del__(self) -> None:
         _let_go(self)
@@ -105,10 +104,9 @@ class Cursor(sqlite3.Cursor):
 class Connection(sqlite3.Connection):
     """A connection whose every step goes through the gate."""
 
-    file: Identity | None = None  # what it is kept in, if that is not memory
-
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.cursors: WeakSet[Cursor] = WeakSet()
+        self.cursors: dict[int, ref[Cursor]] = {}  # until they are closed, also in the collector's hands
+        self._is_closing = False
         self._process = os.getpid()
         super().__init__(*arguments, **options)
 
@@ -117,13 +115,13 @@ class Connection(sqlite3.Connection):
         """Whether it was opened before this process was forked."""
         return self._process != os.getpid()
 
-    def checked(self) -> Gate:
-        """The gate; a child is not let through with a connection of its parent's."""
+    def through(self, step: Callable[..., Result], *arguments: Any) -> Result:
+        """Do a step inside; a child is not let in with a connection of its parent's."""
         if self.is_of_parent:
             raise InvalidInput(
                 "this was begun before the process was forked and cannot go on in the child; begin anew there"
             )
-        return GATE
+        return GATE.through(step, *arguments)
 
     def cursor(self, factory: Any = Cursor) -> Any:
         return super().cursor(factory)
@@ -138,25 +136,39 @@ class Connection(sqlite3.Connection):
         return Cursor(self).executescript(script)
 
     def commit(self) -> None:
-        with self.checked():
-            super().commit()
+        self.through(super().commit)
 
     def rollback(self) -> None:
         """Undo what was not committed; in a child that is its parent's business."""
         if not self.is_of_parent:
-            with GATE:
-                super().rollback()
+            GATE.through(super().rollback)
 
     def close(self) -> None:
         """Close it with its cursors: SQLite keeps the file for as long as one of them is not at its end."""
         if self.is_of_parent:
-            _LEFT_ALONE.append(self)
-            return
-        with GATE:
-            for cursor in list(self.cursors):
-                cursor.close()
+            _leave_alone(self)
+        else:
+            GATE.through(self._close)
+
+    def _close(self) -> None:
+        self._is_closing = not self.close_cursors()  # the last of them will do it
+        if not self._is_closing:
             super().close()
             _OPEN.pop(id(self), None)
+
+    def close_cursors(self) -> bool:
+        """Close what was not read to its end; whether nothing is left, for the collector may be at it."""
+        for each in list(self.cursors.values()):
+            cursor = each()
+            if cursor is not None:
+                cursor.close()
+        return not self.cursors
+
+    def forget(self, cursor: Cursor) -> None:
+        """A cursor has been closed."""
+        self.cursors.pop(id(cursor), None)
+        if self._is_closing and not self.cursors:
+            self.close()
 
     def __del__(self) -> None:
         _let_go(self)
@@ -164,16 +176,20 @@ class Connection(sqlite3.Connection):
 
 def connect(database: str | Path, *, file: Path | None = None, **options: Any) -> Connection:
     """As sqlite3.connect, behind the gate; `file` is what the database is kept in, if it is a file."""
+    _notice_fork()
     if _is_unsafe_here:
         raise InvalidInput(
             f"{database if file is None else file.parent} cannot be used: a thread was in the middle of a "
             f"statement for more than {STATEMENT_SECONDS:g} seconds when this process was forked; start "
             "processes by spawn"
         )
-    with GATE:
-        connection: Connection = sqlite3.connect(database, factory=Connection, **options)
-        connection.file = None if file is None else identity_of(file)
-        _OPEN[id(connection)] = ref(connection)
+    _close_dropped()
+    return GATE.through(_connected, database, file, options)
+
+
+def _connected(database: str | Path, file: Path | None, options: dict[str, Any]) -> Connection:
+    connection: Connection = sqlite3.connect(database, factory=Connection, **options)
+    _OPEN[id(connection)] = ref(connection), None if file is None else identity_of(file)
     return connection
 
 
@@ -185,6 +201,7 @@ def identity_of(path: Path) -> Identity:
 
 def was_used_at_fork(file: Identity) -> bool:
     """Whether this process was forked while a thread of its parent used the file."""
+    _notice_fork()
     return file in _USED_AT_FORK
 
 
@@ -197,7 +214,7 @@ def close_before_forks(close_idle: Callable[[], object]) -> None:
 def _let_go(dropped: Connection | Cursor) -> None:
     """What nobody holds any more is closed, and by the collector of garbage only where it need not wait."""
     if _is_unsafe_here:
-        _LEFT_ALONE.append(dropped)
+        _leave_alone(dropped)
     elif GATE.is_shut:
         _DROPPED.append(dropped)
     else:
@@ -205,34 +222,55 @@ def _let_go(dropped: Connection | Cursor) -> None:
             dropped.close()
 
 
+def _close_dropped() -> None:
+    for _ in range(len(_DROPPED)):
+        with suppress(IndexError, sqlite3.ProgrammingError, AttributeError):
+            _DROPPED.pop().close()
+
+
+def _leave_alone(inherited: object) -> None:
+    """Keep what belongs to a parent for ever: its end would close it, also at the end of the process."""
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(inherited))
+
+
 # Forks ----------------------------------------------------------------------------------------------------
 
 
 def _before_fork() -> None:
     GATE.shut(STATEMENT_SECONDS)
-    for idle in list(_IDLE.values()):
-        close_idle = idle()
+    _close_dropped()
+    for key in list(_IDLE):
+        idle = _IDLE.get(key)
+        close_idle = None if idle is None else idle()
         if close_idle is not None:
             close_idle()
 
 
 def _after_fork_in_parent() -> None:
     GATE.open()
+    _close_dropped()
+
+
+def _notice_fork() -> None:
+    """In a child, once; here, too, for Ctrl-C may have ended the handler of the fork."""
+    global _is_unsafe_here, _process
+    if _process == os.getpid():
+        return
+    _is_unsafe_here = _is_unsafe_here or GATE.is_busy
+    for key in list(_OPEN):
+        connection, file = _OPEN[key]
+        inherited = connection()
+        if inherited is not None:
+            _leave_alone(inherited)
+        if file is not None:
+            _USED_AT_FORK.add(file)
+        del _OPEN[key]
     while _DROPPED:
-        _let_go(_DROPPED.pop())
+        _leave_alone(_DROPPED.pop())
+    GATE.start_anew()
+    _process = os.getpid()
 
 
-def _after_fork_in_child() -> None:
-    global _is_unsafe_here
-    _is_unsafe_here = GATE.start_anew() or _is_unsafe_here
-    inherited = [connection for each in _OPEN.values() if (connection := each()) is not None]
-    inherited += [dropped.owner if isinstance(dropped, Cursor) else dropped for dropped in _DROPPED]
-    _USED_AT_FORK.update(connection.file for connection in inherited if connection.file is not None)
-    _LEFT_ALONE.extend([*inherited, *_DROPPED])
-    _OPEN.clear()
-    _DROPPED.clear()
-
-
-os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_notice_fork)

@@ -9,7 +9,10 @@ import select
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -236,6 +239,49 @@ def test_a_statement_that_was_not_read_to_its_end_keeps_no_child_from_writing(co
         assert child.step() == "1"
     with Collection.open(collection.path) as opened:
         assert len(opened) == 2_002
+
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from gemel.index.database import Database, lay_out
+
+folder = Path(sys.argv[1])
+lay_out(folder, {}, ())
+database = Database(folder, read_only=False, timeout_seconds=5)
+with database.writing() as connection:
+    connection.execute("pragma cache_size = 20")
+    rows = ((f"{n}", "x" * 2_000) for n in range(6_000))
+    connection.executemany("insert into settings values (?, ?)", rows)
+    process = os.fork()
+    if not process:
+        sys.exit(0)
+    os.waitpid(process, 0)
+with database.outside() as connection:
+    print(*connection.execute("select count(*) from settings").fetchone())
+    print(*connection.execute("pragma integrity_check").fetchone())
+"""
+
+
+def test_a_child_that_ends_as_programs_do_closes_nothing_of_its_parents(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert (done.stdout.split(), done.stderr) == (["6000", "ok"], "")
+
+
+def test_two_threads_that_fork_at_once_keep_nobody_waiting(collection: Collection) -> None:
+    collection.add(TEXTS, range(3))
+    began = time.monotonic()
+
+    def fork_often() -> None:
+        for _ in range(20):
+            with finding(collection) as child:
+                assert child.step() == "2"
+
+    for thread in [beside(fork_often), beside(fork_often)]:
+        assert_ended(thread)
+    assert time.monotonic() - began < 30  # a gate that is forgotten is shut for longer
+    assert collection.doctor().is_sound
 
 
 def test_a_child_that_was_forked_within_a_change_leaves_it_to_its_parent(collection: Collection) -> None:

@@ -43,11 +43,12 @@ class Visitor:
         self._thread = Beside(self._visit)
 
     def _visit(self) -> None:
-        with self.gate:
-            self.inside.set()
-            assert self._may_leave.wait(SECONDS)
-            with self.gate:  # who is inside may go deeper, although it is being shut
-                pass
+        self.gate.through(self._stay)
+
+    def _stay(self) -> None:
+        self.inside.set()
+        assert self._may_leave.wait(SECONDS)
+        self.gate.through(lambda: None)  # who is inside may go deeper, although it is being shut
 
     def leave(self) -> None:
         self._may_leave.set()
@@ -65,11 +66,7 @@ def visitor() -> Iterator[Visitor]:
 def test_many_are_inside_at_once() -> None:
     gate, all_inside = Gate(), threading.Barrier(4, timeout=SECONDS)
 
-    def meet() -> None:
-        with gate, gate:
-            all_inside.wait()
-
-    for each in [Beside(meet) for _ in range(4)]:
+    for each in [Beside(lambda: gate.through(gate.through, all_inside.wait)) for _ in range(4)]:
         each.ended()
 
 
@@ -93,16 +90,10 @@ def test_shutting_does_not_wait_for_ever(visitor: Visitor) -> None:
 
 def test_who_comes_waits_until_it_is_opened_and_the_one_who_shut_it_does_not() -> None:
     gate, came = Gate(), threading.Event()
-
-    def come() -> None:
-        with gate:
-            came.set()
-
     gate.shut(1)
-    coming = Beside(come)
+    coming = Beside(lambda: gate.through(came.set))
     assert not came.wait(0.05)
-    with gate:
-        pass
+    assert gate.through(lambda: 7) == 7
     gate.open()
     assert came.wait(SECONDS)
     coming.ended()
@@ -112,12 +103,10 @@ def test_a_gate_that_was_forgotten_is_open_again_in_the_end(monkeypatch: pytest.
     monkeypatch.setattr(gates, "_FORK_SECONDS", 0.05)
     gate = Gate()
     gate.shut(0)
-
-    def come() -> None:
-        with gate:
-            pass
-
-    Beside(come).ended()
+    Beside(lambda: gate.through(lambda: None)).ended()
+    gate.shut(0)  # which is no reason to be shut for twice as long
+    gate.open()
+    assert gate._shut == {}
 
 
 def test_who_shuts_it_twice_opens_it_twice() -> None:
@@ -131,13 +120,37 @@ def test_who_shuts_it_twice_opens_it_twice() -> None:
     assert seen == [True, True, False]
 
 
+def test_two_that_shut_it_take_turns() -> None:
+    gate, has_shut = Gate(), threading.Event()
+    gate.shut(SECONDS)
+    second = Beside(lambda: (gate.shut(SECONDS), has_shut.set(), gate.open()))
+    assert not has_shut.wait(0.05)
+    gate.through(lambda: None)  # what the first one does meanwhile waits for nobody
+    gate.open()
+    assert has_shut.wait(SECONDS)
+    second.ended()
+
+
+def test_an_error_inside_leaves_no_mark() -> None:
+    gate = Gate()
+    with pytest.raises(ZeroDivisionError):
+        gate.through(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        gate.through(gate.through, lambda: 1 / 0)
+    seen: list[bool] = []
+    Beside(lambda: (gate.shut(SECONDS), seen.append(gate.is_busy), gate.open())).ended()
+    assert seen == [False]
+
+
 def test_a_child_knows_whether_somebody_was_inside(visitor: Visitor) -> None:
     knocking, empty = Gate(), Gate()
     knocking._marks[0] = gates._Mark()  # of one who was told to wait
-    knocking._marks[0].depth = 1
+    knocking._marks[0].has_come = True
     for gate, was_busy in ((visitor.gate, True), (knocking, False), (empty, False)):
-        with gate:  # the child's own thread is no reason
-            assert copy(gate).start_anew() == was_busy  # as memory is copied at a fork
+        child = copy(gate)  # as memory is copied at a fork
+        assert gate.through(lambda child=child: child.is_busy) == was_busy  # one's own thread is no reason
+        child.start_anew()
+        assert not child.is_busy
 
 
 def test_nobody_is_inside_while_one_has_shut_it() -> None:
@@ -149,11 +162,13 @@ def test_nobody_is_inside_while_one_has_shut_it() -> None:
             assert not any(is_inside)
             gate.open()
 
+    def stay(number: int) -> None:
+        is_inside[number] = True
+        is_inside[number] = False
+
     def visit(number: int) -> None:
         for _ in range(2_000):
-            with gate:
-                is_inside[number] = True
-                is_inside[number] = False
+            gate.through(stay, number)
 
     for each in [Beside(shut_and_open), Beside(lambda: visit(0)), Beside(lambda: visit(1))]:
         each.ended()
