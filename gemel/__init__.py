@@ -10,6 +10,7 @@ from gemel.version import VERSION
 if TYPE_CHECKING:
     from gemel.client import Client
     from gemel.contracts import Encoder, Hits, Index, Reranker
+    from gemel.data.examples import Examples, read_examples
     from gemel.errors import (
         Busy,
         Damaged,
@@ -68,6 +69,7 @@ _HOMES = {
     "Damaged": "errors",
     "Encoder": "contracts",
     "ExactIndex": "index",
+    "Examples": "data.examples",
     "FewShotClassifier": "tasks.few_shot",
     "GemelError": "errors",
     "HardNegatives": "tasks.negatives",
@@ -118,6 +120,7 @@ _HOMES = {
     "pairs_above": "similarity",
     "push": "publishing",
     "read_corpus": "tasks.corpus",
+    "read_examples": "data.examples",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
     "search": "tasks.search",
@@ -136,6 +139,7 @@ __all__ = [
     "Damaged",
     "Encoder",
     "ExactIndex",
+    "Examples",
     "FewShotClassifier",
     "GemelError",
     "HardNegatives",
@@ -187,6 +191,7 @@ __all__ = [
     "pairs_above",
     "push",
     "read_corpus",
+    "read_examples",
     "remove_documents",
     "rerank",
     "search",

@@ -83,13 +83,19 @@ class ServerError(GemelError, ConnectionError):
         self.status = status
 
 
-class TruncationWarning(UserWarning):
-    """Texts were longer than the model reads, and were cut."""
+_ADVICE = {
+    "texts": 'on_truncate="chunk" reads them whole, "error" refuses them, "ignore" says nothing',
+    "pairs": "shorter passages of them would be read whole, or max_tokens allows more where the model does",
+}
 
-    def __init__(self, n_truncated: int, n_texts: int, max_tokens: int) -> None:
+
+class TruncationWarning(UserWarning):
+    """Texts, or pairs of them, were longer than the model reads, and were cut."""
+
+    def __init__(self, n_truncated: int, n_texts: int, max_tokens: int, what: str = "texts") -> None:
         super().__init__(
-            f"{n_truncated:,} of {n_texts:,} texts were longer than {max_tokens} tokens and were cut; "
-            'on_truncate="chunk" reads them whole, "error" refuses them, "ignore" says nothing'
+            f"{n_truncated:,} of {n_texts:,} {what} were longer than {max_tokens} tokens and were cut; "
+            + _ADVICE[what]
         )
         self.n_truncated = n_truncated
         self.n_texts = n_texts

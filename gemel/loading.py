@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gemel.engine import EngineSettings
     from gemel.model import Trainable
     from gemel.pair_scorer import PairScorer
-    from gemel.tasks.classify import PairClassifier
+    from gemel.tasks.classify import CrossPairClassifier, PairClassifier
     from gemel.tasks.few_shot import FewShotClassifier
     from gemel.text_encoder import TextEncoder
 
@@ -242,6 +242,29 @@ def load_pair_classifier(
     return PairClassifier(encoder, head.weights, head.concatenation, head.labels)
 
 
+def load_cross_classifier(
+    name: str | Path,
+    *,
+    precision: str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+) -> CrossPairClassifier | None:
+    """The classes of a cross-encoder that gives several, such as one for NLI; None if it is no such model."""
+    from gemel.tasks.classify import CrossPairClassifier
+
+    folder = resolve(name)
+    try:
+        labels = read_reranker_folder(folder).labels
+    except InvalidModel:
+        return None
+    if len(labels) < 2:
+        return None
+    reranker = load_reranker(
+        folder, precision=precision, device=device, threads=threads, activation="identity"
+    )
+    return CrossPairClassifier(reranker, labels)
+
+
 def check_pair_classifier(name: str | Path) -> None:
     """Refuse a model that keeps no classifier of pairs, without opening it."""
     _softmax_head(resolve(name), None)
@@ -251,7 +274,8 @@ def _softmax_head(folder: Path, task: str | None) -> Head:
     head = read_head(folder, task)
     if head is None or head.kind != "softmax":
         raise InvalidModel(
-            f"{folder} has no classifier: only models trained with the softmax objective keep one"
+            f"{folder} has no classifier of pairs: models trained with the softmax objective keep one, and "
+            "cross-encoders with several classes are one"
         )
     return head
 

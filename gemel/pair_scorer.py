@@ -56,7 +56,9 @@ class PairScorer(ABC):
         scores = np.zeros((len(pairs), len(self.labels)), np.float32)
         n_truncated = self._score_windows(pairs, scores, show_progress)
         if n_truncated:
-            warnings.warn(TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens), stacklevel=2)
+            warnings.warn(
+                TruncationWarning(n_truncated, len(pairs), self.folder.max_tokens, "pairs"), stacklevel=2
+            )
         return scores[:, 0] if len(self.labels) == 1 else scores
 
     def _score_windows(self, pairs: list[tuple[str, str]], scores: Scores, show_progress: bool | None) -> int:

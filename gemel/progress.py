@@ -36,6 +36,7 @@ def progress_bar(
     *,
     first: int = 0,  # how much was done before, which is no part of the pace
     worth: int = WORTH_A_BAR,
+    form: str | None = None,  # as tqdm's bar_format
 ) -> Iterator[Any]:
     """A tqdm bar; unless told, it shows on a terminal, for long work, and not inside another bar."""
     if show is None:
@@ -50,7 +51,8 @@ def progress_bar(
     try:
         is_size = unit == "bytes"  # which are told in thousands and millions
         unit = "B" if is_size else f" {unit}"
-        with tqdm(total=total, initial=first, desc=what, unit=unit, unit_scale=is_size, leave=False) as bar:
+        told = {"desc": what, "unit": unit, "unit_scale": is_size, "bar_format": form, "leave": False}
+        with tqdm(total=total, initial=first, **told) as bar:
             yield bar
     finally:
         _is_inside_a_bar.reset(outer)

@@ -28,15 +28,26 @@ def code_blocks(language: str, text: str = README) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-@pytest.mark.usefixtures("default_weights")
-def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
-    code = "\n".join(code_blocks("python"))
+def run_python(code: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [sys.executable, "-W", "error", "-c", code], cwd=folder, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    assert "A man is eating food." in done.stdout
+    return done.stdout
+
+
+@pytest.mark.usefixtures("default_weights")
+def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
+    *tour, _ = code_blocks("python")
+    assert "A man is eating food." in run_python("\n".join(tour), tmp_path)
     assert (tmp_path / "my-model" / "modules.json").is_file()
+
+
+@pytest.mark.usefixtures("default_weights")
+def test_training_takes_ten_lines_that_run_alone(tmp_path: Path) -> None:
+    *_, training = code_blocks("python")
+    assert len([line for line in training.splitlines() if line]) <= 10
+    assert "(1, 384)" in run_python(training, tmp_path)
     assert (tmp_path / "out" / "mine" / "model" / "modules.json").is_file()
 
 

@@ -78,7 +78,8 @@ NOT_TAKEN: dict[str, tuple[tuple[str, ...], str]] = {
     "-m",
     "--model",
     metavar="NAME",
-    help="What --fit has saved; with --labels or --fit, an encoder; with --nli, a model of softmax.",
+    help="What --fit has saved; with --labels or --fit, an encoder; with --nli, a model of softmax, or a "
+    "cross-encoder with classes.",
 )
 @options.on_truncate
 @options.compute
@@ -136,7 +137,9 @@ def _check_fits(way: str, choices: Mapping[str, Any]) -> None:
     if way in ("model", "nli") and choices["on_truncate"] != "warn":
         raise click.UsageError("--on-truncate goes with --labels or --fit, which keeps it with the classes")
     if way == "nli" and not choices["model"]:
-        raise click.UsageError("--nli needs -m MODEL, one that was trained with the softmax objective")
+        raise click.UsageError(
+            "--nli needs -m MODEL: one trained with the softmax objective, or a cross-encoder with classes"
+        )
     if way == "fit" and not choices["output"]:
         raise click.UsageError("--fit needs -o FOLDER, where the classifier goes")
 
@@ -216,9 +219,11 @@ def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
         given = f"{len(inputs)} text(s){' and --examples' if choices['examples'] else ''}"
         raise click.UsageError(f"--nli was given {given}; expected two texts, or --examples FILE alone")
     from gemel.data.results import ResultWriter
-    from gemel.loading import load_pair_classifier
+    from gemel.loading import load_cross_classifier, load_pair_classifier
 
-    classifier = load_pair_classifier(choices["model"], task=choices["task"], **_compute(choices))
+    model, compute = choices["model"], _compute(choices)
+    crossed = load_cross_classifier(model, **compute) if choices["task"] is None else None
+    classifier = crossed or load_pair_classifier(model, task=choices["task"], **compute)
     pairs = _pairs_of(choices["examples"]) if choices["examples"] else iter([(inputs[0], inputs[1])])
     scores = _ScoreColumns(classifier.labels, choices["output"], digits=4)
     columns = {"a": str, "b": str, "label": str, **scores.columns}

@@ -23,7 +23,7 @@ SETTINGS = (
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
     *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
-    *("skip_bad_rows", "teacher", "column", "prompt", "pooling", "max_tokens"),
+    *("skip_bad_rows", "teacher", "column", "prompt", "pooling", "max_tokens", "label_names"),
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (
@@ -47,6 +47,11 @@ OBJECTIVE_NAMES = (
 @click.option(
     "--score-range", type=float, nargs=2, metavar="LOW HIGH", help="What the scores can be, such as 0 5."
 )
+@click.option(
+    "--label-names",
+    metavar="A,B,C",
+    help="What the numbers in a column of labels mean, from 0 on, such as entailment,neutral,contradiction.",
+)
 @click.option("--kind", metavar="KIND", help="What the examples are, where their columns leave a choice.")
 @click.option(
     "--column",
@@ -61,7 +66,11 @@ OBJECTIVE_NAMES = (
     multiple=True,
     help='What stands before the texts of a column, such as first="query: "; roles as in --column.',
 )
-@click.option("--objective", metavar="NAME", help=f"One of {OBJECTIVE_NAMES}.")
+@click.option(
+    "--objective",
+    metavar="NAME",
+    help=f"One of {OBJECTIVE_NAMES}; of a cross-encoder pair-regression or pair-classification.",
+)
 @click.option(
     "--set",
     "settings",
@@ -134,9 +143,13 @@ def command(recipe: str | None, **choices: Any) -> None:
     )
     leads = runner.team.is_leader
     if choices["dry_run"]:
+        seconds = 0.0
         for number, preview in enumerate(runner.preview(), start=1):
+            seconds += preview.n_seeds * preview.seconds
             if leads:
                 _show_preview(chosen, number, preview)
+        if leads and len(chosen.stages) > 1:
+            click.echo(f"all stages: {_told_time(seconds)} here")
         return
     output = Path(choices["output"] or Path("out") / chosen.name)
     tell = (lambda line: click.echo(line, err=True)) if leads else (lambda line: None)
@@ -197,6 +210,7 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
         raise click.UsageError("give a recipe, or at least --model and --examples")
     ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
     kinds = {"kind": choices["kind"]} if choices["kind"] else {}
+    names = {"label_names": _by_number(choices["label_names"])} if choices["label_names"] else {}
     columns = {"columns": _by_role("column", choices["column"])} if choices["column"] else {}
     stage: dict[str, Any] = {
         "data": {
@@ -204,6 +218,7 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
             "skip_bad_rows": choices["skip_bad_rows"],
             **ranges,
             **kinds,
+            **names,
             **columns,
         },
         "train": _settings(choices),
@@ -224,6 +239,11 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
     if choices["max_tokens"] is not None:
         values["max_tokens"] = choices["max_tokens"]
     return parse_recipe(values, Path(choices["examples"]).name.split(".")[0])
+
+
+def _by_number(names: str) -> dict[str, str]:
+    """number -> the class that it stands for."""
+    return {str(number): name.strip() for number, name in enumerate(names.split(","))}
 
 
 def _by_role(flag: str, named: tuple[str, ...]) -> dict[str, str]:
@@ -247,12 +267,33 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
         for name, value in shown.items():
             click.echo(f"  {name:>10}  {value}")
         click.echo()
-    minutes = preview.seconds / 60
     click.echo(preview.overlap)
     if preview.cut is not None:
         click.echo(preview.cut)
     click.echo(f"objective: {preview.objective}")
-    click.echo(f"steps: {preview.n_steps:,}, about {minutes:,.1f} minutes here, validation not counted")
+    click.echo(f"training: {_told_training(preview)}")
+    each, of_all = (" a seed", f" for all {preview.n_seeds} seeds") if preview.n_seeds > 1 else ("", "")
+    time = _told_time(preview.n_seeds * preview.seconds)
+    click.echo(f"steps: {preview.n_steps:,}{each}, {time} here{of_all}, validation not counted")
+
+
+def _told_training(preview: Preview) -> str:
+    train = preview.train
+    batches = f"batches of {train.batch_size}"
+    if train.accumulate > 1:
+        batches += f" x {train.accumulate}"
+    told = [batches, f"learning rate {train.learning_rate:g}"]
+    if preview.validated_on is not None:
+        when = "at the end" if train.evaluate_every is None else f"every {train.evaluate_every:,} steps"
+        told.append(f"validated on {preview.validated_on} {when}")
+    return ", ".join(told)
+
+
+def _told_time(seconds: float) -> str:
+    minutes = seconds / 60
+    if minutes < 1:
+        return "less than a minute"
+    return f"about {minutes / 60:,.1f} hours" if minutes >= 120 else f"about {minutes:,.0f} minutes"
 
 
 def _result_line(run: StageRun) -> dict[str, Any]:

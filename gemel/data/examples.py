@@ -27,6 +27,7 @@ from gemel.errors import InvalidInput
 
 Labels = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 Range = tuple[float, float]
+LabelNames = Sequence[str] | Mapping[str, str]  # in their order, or what is written -> what it stands for
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")  # in Sentence-BERT's order of the classes
 NO_GOLD_LABEL = "-"
@@ -91,6 +92,17 @@ class Examples:
         labels = None if self.labels is None else self.labels[chosen]
         return Examples(self.kind, columns, labels, self.label_names, self.origin)
 
+    def with_label_names(self, names: Sequence[str]) -> Examples:
+        """The same examples, their classes in another order."""
+        if tuple(names) == self.label_names or self.labels is None:
+            return self
+        places = {name: place for place, name in enumerate(names)}
+        unknown = [name for name in self.label_names if name not in places]
+        if unknown:
+            raise InvalidInput(f"{self.origin}: {_unknown(unknown[0], names)}")
+        labels = np.array([places[name] for name in self.label_names], np.int64)[self.labels.astype(np.int64)]
+        return replace(self, labels=labels, label_names=tuple(names))
+
     def describe(self) -> str:
         """One line for a person: how many of what, from where."""
         parts = [f"{len(self):,} {self.kind} from {self.origin}"]
@@ -116,7 +128,7 @@ def read_examples(
     limit: int | None = None,
     skip_bad_rows: bool = False,
     score_range: Range | None = None,
-    label_names: Sequence[str] | None = None,
+    label_names: LabelNames | None = None,
 ) -> Examples:
     """The examples of a file, the first `limit` of them.
 
@@ -124,7 +136,7 @@ def read_examples(
     keeps rows by the value of a column, `{"lang": "en"}` or `{"source": "!=sick"}`, or by several conditions
     that all have to hold, `{"source": ["!=sick", "!=snli"]}`; 1, 1.0 and true are one value, as are 0, 0.0
     and false. Scores are brought from `score_range` to 0..1. `label_names` are the classes in their order,
-    where another file has set them.
+    where another file has set them, or what the labels of this one stand for: `{"0": "entailment", ...}`.
     """
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
@@ -194,7 +206,7 @@ class _Gathered:
         roles: Mapping[str, str],
         tally: _Tally,
         score_range: Range | None,
-        label_names: Sequence[str] | None,
+        label_names: LabelNames | None,
     ) -> None:
         self.table, self.kind, self.roles, self.tally = table, kind, roles, tally
         self.score_range, self.label_names = score_range, label_names
@@ -266,7 +278,7 @@ class _Gathered:
 
     def _names(self) -> tuple[str, ...]:
         """The classes in order; where all of NLI's are among them, there are no others."""
-        if self.label_names is not None:
+        if self.label_names is not None and not isinstance(self.label_names, Mapping):
             return tuple(self.label_names)
         if self.kind == "classified pairs" and set(self.values) == HUB_NLI_LABELS:
             self._drop_without_gold()
@@ -320,7 +332,7 @@ def _score(value: object, score_range: Range | None) -> float:
     return score
 
 
-def _label(value: object, known: Sequence[str] | None) -> str:
+def _label(value: object, known: LabelNames | None) -> str:
     name = class_name(value)
     if name is None:
         raise _FlawedRow("no label", f"the label is {value!r}; expected the name or the number of a class")
@@ -329,11 +341,13 @@ def _label(value: object, known: Sequence[str] | None) -> str:
     if name.lower() in NLI_LABELS:  # SICK writes them in capitals
         name = name.lower()
     if known is not None and name not in known:
+        if isinstance(known, Mapping) and name == HUB_NO_GOLD_LABEL and {*known, name} == HUB_NLI_LABELS:
+            raise _FlawedRow(_NO_GOLD_LABEL, "the annotators did not agree")
         raise _FlawedRow("unknown label", _unknown(name, known))
-    return name
+    return known[name] if isinstance(known, Mapping) else name
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
+def _unknown(name: str, known: LabelNames) -> str:
     return f"the label {name!r} is unknown; expected one of {', '.join(known)}, or say label_names"
 
 

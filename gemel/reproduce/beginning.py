@@ -70,7 +70,9 @@ def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> N
         file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return
     if not resume:
-        raise InvalidInput(f"{place} holds a run already: continue it with resume, or name another")
+        raise InvalidInput(
+            f"{place} holds a run already: continue it (--resume, resume=True), or name another"
+        )
     if not file.is_file():
         return
     saved = json.loads(file.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ def tell_cut(examples: Examples | MixedExamples, step: Step) -> str | None:
         return None
     what = "pairs" if isinstance(step.model, CrossEncoder) else "texts"
     return (
-        f"{n_cut:,} of {n_seen:,} {what} looked at ({n_cut / n_seen:.0%}) are longer than the "
+        f"{n_cut:,} of {n_seen:,} {what} looked at ({n_cut / n_seen:.1%}) are longer than the "
         f"{step.model.tokenizer.max_tokens} tokens that the model reads, and are cut; max_tokens in a recipe "
         "sets that"
     )

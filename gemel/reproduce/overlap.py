@@ -9,12 +9,14 @@ from gemel.evaluate.contamination import describe_overlaps, find_overlap
 from gemel.evaluate.held_out import find_held_out
 from gemel.train import MixedExamples
 
+NOT_LOOKED_FOR = "no test set is at hand, so that none was looked for in the training data; see `gemel data`"
+
 
 def tell_overlap(examples: Examples | MixedExamples, data: Path) -> str:
     """One line: how much of each test set at hand stands in the examples."""
     held_out = find_held_out(data)
     if not held_out:
-        return "no test set is at hand, so that none was looked for in the training data; see `gemel data`"
+        return NOT_LOOKED_FOR
     parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]
     has_pairs = any(len(part.columns) > 1 for part in parts)
     return describe_overlaps(find_overlap(held_out, parts), "pairs" if has_pairs else "texts")

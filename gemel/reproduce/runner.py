@@ -5,20 +5,17 @@ The paper fine-tunes one NLI model several times (section 4.2): so earlier stage
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples, yes_as_score
 from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
@@ -27,6 +24,7 @@ from gemel.evaluate.sts import validate_on_sts
 from gemel.model import CrossEncoder
 from gemel.reproduce.beginning import begun_with, keep_to_beginning
 from gemel.reproduce.cut_texts import tell_cut
+from gemel.reproduce.outcome import Outcome, read_result, told_objective, write_json
 from gemel.reproduce.overlap import tell_overlap
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
@@ -34,9 +32,6 @@ from gemel.reproduce.step_builder import StepBuilder
 from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
-from gemel.train.card import CardFacts, base_name, write_card
-from gemel.train.curves import draw_curves
-from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import plan_batches
 from gemel.train.state import recover_run
 from gemel.train.steps import Step, set_cache_chunk
@@ -66,6 +61,9 @@ class Preview:
     first: list[dict[str, Any]]
     overlap: str  # with the sets that models are measured on
     cut: str | None  # of the texts, where the model reads less
+    train: TrainConfig
+    validated_on: str | None
+    n_seeds: int  # for each of which the stage is run
 
 
 class RecipeRunner:
@@ -124,10 +122,11 @@ class RecipeRunner:
         """Each stage's data, objective, steps and estimated time; nothing is written."""
         with tempfile.TemporaryDirectory(prefix="gemel-preview-") as place:
             start = self._first_start(Path(place))
-            for number, stage in enumerate(self.recipe.stages):
-                yield self._preview(stage, start, Path(place) / f"stage-{number}")
+            for number in range(1, len(self.recipe.stages) + 1):
+                yield self._preview(number, start, Path(place) / f"stage-{number}")
 
-    def _preview(self, stage: Stage, start: str | Path, place: Path) -> Preview:
+    def _preview(self, number: int, start: str | Path, place: Path) -> Preview:
+        stage = self.recipe.stages[number - 1]
         examples, config = self._examples(stage), stage.train
         some = examples
         if stage.teacher is not None and isinstance(examples, Examples):
@@ -146,12 +145,15 @@ class RecipeRunner:
         n_shown = 3 if len(parts) == 1 else 1
         return Preview(
             examples=examples,
-            objective=step.objective.describe(),
+            objective=told_objective(stage, step),
             n_steps=n_steps,
             seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
             overlap=tell_overlap(examples, self.data),
             cut=tell_cut(examples, step),
+            train=config,
+            validated_on=None if stage.validate is None else stage.validate.told,
+            n_seeds=len(self._seeds_of(number)),
         )
 
     def read(self, source: DataSource) -> Examples:
@@ -168,7 +170,7 @@ class RecipeRunner:
 
     def _finished(self, number: int, place: Path) -> TrainResult | None:
         """The result of a stage that an earlier run has finished; one that ran out of time goes on."""
-        values = self.team.from_leader(lambda: _read_result(place))
+        values = self.team.from_leader(lambda: read_result(place))
         if values is None:
             return None
         self._overlaps[number] = values.pop("overlap", NOT_NOTED)
@@ -232,47 +234,8 @@ class RecipeRunner:
             tell(cut)
         result = train(step, examples, place, config, validate=validate, resume=resume, tell=tell)
         if self.team.is_leader:
-            self._write_outcome(number, place, step, examples, config, result)
+            Outcome(self.recipe, number, step, examples, config, result, self._overlaps).write(place)
         return result
-
-    def _write_outcome(
-        self,
-        number: int,
-        place: Path,
-        step: Step,
-        examples: Examples | MixedExamples,
-        config: TrainConfig,
-        result: TrainResult,
-    ) -> None:
-        """The card, the curves and the result of a stage."""
-        stage, overlap = self.recipe.stages[number - 1], self._overlaps[number]
-        scores = {} if result.best_score is None else {"validation": result.best_score}
-        facts = CardFacts(
-            name=self.recipe.name,
-            base_model=self.recipe.model,
-            objective=_told(stage, step),
-            losses=step.objective.losses(),
-            truncations=step.objective.truncations(),
-            n_examples=len(examples),
-            data=", ".join(task.data.name for task in stage.tasks),
-            stages_before=[self._told_of(before) for before in range(1, number)],
-            settings={**config.to_dict(), "tensorboard": None},  # a folder here is nobody else's business
-            overlap=overlap,
-            scores=scores,
-            is_cross_encoder=self.recipe.kind == "cross-encoder",
-            labels=() if isinstance(examples, MixedExamples) else examples.label_names,
-            is_infersent=is_infersent_folder(result.model),
-        )
-        write_card(result.model, facts)
-        if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
-            metrics = MetricsFile(place / "metrics.jsonl").read()
-            draw_curves(metrics, f"{self.recipe.name}, seed {config.seed}", place / "curves")
-        _write_json(place / "result.json", {**vars(result), "model": "model", "overlap": overlap})
-
-    def _told_of(self, number: int) -> str:
-        """An earlier stage in a line of the card: a model has learnt from all of them."""
-        data = ", ".join(task.data.name for task in self.recipe.stages[number - 1].tasks)
-        return f"stage {number}: {data}; {self._overlaps[number]}"
 
     def _first_start(self, output: Path) -> str | Path:
         """The recipe's model, or a folder with some of its layers."""
@@ -314,18 +277,6 @@ def spread(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _told(stage: Stage, step: Step) -> str:
-    """The objective with what the recipe has set for it, and who taught it."""
-    plain = [
-        f"{task.name} {name}".strip() + f" = {value}"
-        for task in stage.tasks
-        for name, value in task.objective_settings.items()
-        if name != "matryoshka"
-    ]
-    told = f"{step.objective.describe()} ({', '.join(plain)})" if plain else step.objective.describe()
-    return told if stage.teacher is None else f"{told}, taught by `{base_name(stage.teacher.model)}`"
-
-
 def _seconds_a_step(
     step: Step, examples: Examples | MixedExamples, batches: Batches, config: TrainConfig
 ) -> float:
@@ -345,7 +296,10 @@ def _shown(examples: Examples, row: int) -> dict[str, Any]:
     shown: dict[str, Any] = {name: texts[row] for name, texts in examples.columns.items()}
     if examples.labels is not None:
         label = examples.labels[row].item()
-        shown["label"] = examples.label_names[int(label)] if examples.label_names else round(label, 4)
+        if examples.label_names:
+            shown["label"] = examples.label_names[int(label)]
+        else:
+            shown["score"] = round(label, 4)
     return shown
 
 
@@ -354,18 +308,4 @@ def _write_summary(output: Path, runs: list[StageRun]) -> None:
     scores = {run.seed: run.result.best_score for run in runs}
     told = [score for score in scores.values() if score is not None]
     mean, deviation = spread(told) if told else (None, None)
-    _write_json(output / "result.json", {"scores": scores, "mean": mean, "deviation": deviation})
-
-
-def _write_json(file: Path, values: dict[str, Any]) -> None:
-    draft = file.with_name(f"{file.name}.draft")
-    draft.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    draft.replace(file)
-
-
-def _read_result(place: Path) -> dict[str, Any] | None:
-    file = place / "result.json"
-    if not file.is_file():
-        return None
-    values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return values
+    write_json(output / "result.json", {"scores": scores, "mean": mean, "deviation": deviation})

@@ -28,7 +28,7 @@ from gemel.train.values import (
 )
 
 DATA_KEYS = (
-    *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range"),
+    *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "label_names"),
     *("contrasts", "translations", "leave_out_tests"),
 )
 MADE_OF_EXAMPLES = ("contrasts", "leave_out_tests")  # once they are read
@@ -41,6 +41,7 @@ DATA_TYPES = {
     "limit": WHOLE,
     "skip_bad_rows": BOOLEAN,
     "score_range": TWO_NUMBERS,
+    "label_names": TABLE,
     "contrasts": BOOLEAN,
     "translations": TABLE,
     "leave_out_tests": BOOLEAN,
@@ -64,6 +65,22 @@ class DataSource:
         paths = [str(file.path) for file in self.files] or [self.path]
         return " + ".join(path if _is_within(path) else Path(path).name for path in paths)
 
+    @property
+    def told(self) -> str:
+        """The name, and what is taken of it."""
+        taken = ["contrasts"] if self.options.get("contrasts") else []
+        for column, conditions in self.options.get("where", {}).items():
+            for condition in conditions if isinstance(conditions, list) else [conditions]:
+                is_not = str(condition).startswith("!=")
+                taken.append(f"{column} {'!=' if is_not else '='} {str(condition).removeprefix('!=')}")
+        if "score_range" in self.options:
+            taken.append("scores from {:g} to {:g}".format(*self.options["score_range"]))
+        if "limit" in self.options:
+            taken.append(f"the first {self.options['limit']:,}")
+        if self.options.get("leave_out_tests"):
+            taken.append("without pairs of test sets")
+        return f"{self.name} ({', '.join(taken)})" if taken else self.name
+
     def places(self, data: Path) -> list[Path]:
         """Where its files are."""
         return [place(path, data) for path in [str(file.path) for file in self.files] or [self.path]]
@@ -76,7 +93,11 @@ class DataSource:
         if "translations" in self.options:
             return read_translations(place(self.path, data), **self.options["translations"])
         options = {key: value for key, value in self.options.items() if key not in MADE_OF_EXAMPLES}
-        examples = read_examples(place(self.path, data), label_names=label_names, **options)
+        if label_names is not None and "label_names" not in options:
+            options["label_names"] = label_names
+        examples = read_examples(place(self.path, data), **options)
+        if label_names is not None and examples.label_names:
+            examples = examples.with_label_names(label_names)
         if self.options.get("contrasts"):
             examples = contrasted(examples)
         return self._without_tests(examples, data) if self.options.get("leave_out_tests") else examples

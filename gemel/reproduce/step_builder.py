@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gemel.checkpoint import (
     EncoderSpec,
     ModelFolder,
@@ -165,6 +167,7 @@ def _check_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
 
 
 def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
+    _check_differences(examples)
     return build_objective(
         task.objective,
         examples.kind,
@@ -173,4 +176,16 @@ def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = F
         label_names=examples.label_names,
         cross_encoder=cross_encoder,
         **task.objective_settings,
+    )
+
+
+def _check_differences(examples: Examples) -> None:
+    """Refuse labels that are all the same: any vectors would do."""
+    if examples.labels is None or len(np.unique(examples.labels)) > 1:
+        return
+    only = examples.labels[0].item()
+    same = f"the label {examples.label_names[int(only)]!r}" if examples.label_names else f"the score {only:g}"
+    raise InvalidInput(
+        f"all {len(examples):,} {examples.kind} of {examples.origin} have {same}, from which nothing can be "
+        "learnt; expected different ones"
     )

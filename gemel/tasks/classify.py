@@ -1,4 +1,4 @@
-"""Classes of text pairs, from a head that was trained together with its encoder."""
+"""Classes of text pairs, from a head that was trained together with its encoder, or by a cross-encoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gemel.contracts import Encoder, Vectors, checked_pairs
+from gemel.contracts import Encoder, Reranker, Vectors, checked_pairs
 from gemel.errors import InvalidModel
 
 
@@ -42,14 +42,28 @@ class PairClassifier:
 
     def probabilities_of(self, u: Vectors, v: Vectors) -> npt.NDArray[np.float32]:
         """How likely each label is for each pair of vectors (n, labels)."""
-        logits = _concatenate(u, v, self._concatenation) @ self._matrix.T
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
-        shares: npt.NDArray[np.float32] = exponentials / exponentials.sum(axis=1, keepdims=True)
-        return shares
+        return _softmax(_concatenate(u, v, self._concatenation) @ self._matrix.T)
 
     def predict(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
         """The likeliest label of each pair."""
         return [self.labels[best] for best in self.probabilities(pairs).argmax(axis=1)]
+
+
+class CrossPairClassifier:
+    """The same question to a cross-encoder, which reads both texts at once."""
+
+    def __init__(self, reranker: Reranker, labels: Sequence[str]) -> None:
+        self.reranker, self.labels = reranker, tuple(labels)
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float32]:
+        """How likely each label is for each pair (n, labels); rows add up to 1."""
+        return _softmax(self.reranker.score(checked_pairs(pairs)))
+
+
+def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
+    shares: npt.NDArray[np.float32] = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _concatenate(u: Vectors, v: Vectors, parts: Sequence[str]) -> Vectors:

@@ -73,7 +73,7 @@ def _count_batches(n_examples: int, batch_size: int, objective: Objective) -> in
     smallest = objective.min_batch
     if batch_size < smallest:
         raise InvalidInput(
-            f"{type(objective).__name__} needs at least {smallest} examples a batch; "
+            f"the objective {objective.describe()} needs at least {smallest} examples a batch; "
             f"batch_size is {batch_size}"
         )
     whole, rest = divmod(n_examples, batch_size)

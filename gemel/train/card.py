@@ -20,6 +20,7 @@ class CardFacts:
     n_examples: int
     data: str
     settings: Mapping[str, Any]
+    licence: str | None = None
     stages_before: Sequence[str] = ()  # the data of the stages that it came through, each in a line
     overlap: str = ""  # what of the sets that models are measured on stands in the data
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -63,6 +64,7 @@ def _front_matter(facts: CardFacts) -> list[str]:
         f"pipeline_tag: {'text-ranking' if facts.is_cross_encoder else 'sentence-similarity'}",
         "tags:",
         *(f"- {tag}" for tag in [*tags, f"dataset_size:{facts.n_examples}", *losses]),
+        *([f"license: {facts.licence}"] if facts.licence else []),
         *([f"base_model: {json.dumps(facts.base_model)}"] if _is_on_the_hub(facts.base_model) else []),
         "---",
     ]

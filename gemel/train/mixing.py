@@ -195,7 +195,7 @@ def plan_batches(
         return EpochBatches(examples, objective, batch_size, seed)
     if not isinstance(objective, MixedObjective) or list(objective.parts) != list(examples.parts):
         raise InvalidInput(
-            f"tasks {', '.join(examples.parts)} were given to a {type(objective).__name__}; "
+            f"tasks {', '.join(examples.parts)} were given to the objective {objective.describe()}; "
             "expected a MixedObjective with one objective for each"
         )
     return MixedBatches(examples, objective, batch_size, seed)

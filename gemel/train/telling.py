@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from gemel.progress import SilentBar, progress_bar
 
 LINE_SECONDS = 60.0  # between two lines, unless there is news
+BAR = "{desc} {n_fmt}/{total_fmt} |{bar}| {remaining} left{postfix}"  # of 80 columns most is for the postfix
 Tell = Callable[[str], object]
 
 
@@ -20,7 +21,7 @@ def told_steps(
 
     Every step is worth a bar, for a few hundred can take an hour; where none is shown, `tell` has lines.
     """
-    with progress_bar(n_steps, "train", show, "steps", first=first, worth=1) as bar:
+    with progress_bar(n_steps, "train", show, "steps", first=first, worth=1, form=BAR) as bar:
         lines = _Lines(n_steps, first, tell) if tell is not None and isinstance(bar, SilentBar) else None
 
         def told(step: int, status: str, is_news: bool) -> None:

@@ -145,7 +145,9 @@ class _Run:
             self.metrics.forget_after(state.step)
             return state
         if not resume and ((self.output / "model").exists() or last.exists()):
-            raise InvalidInput(f"{self.output} holds a run already: continue it with resume, or name another")
+            raise InvalidInput(
+                f"{self.output} holds a run already: continue it (--resume, resume=True), or name another"
+            )
         self.metrics.forget_after(-1)  # resumed or not: a run without a checkpoint begins anew
         return RunState(examples=digest)
 
@@ -220,13 +222,13 @@ class _Run:
         """How it goes: by the steps that were logged last, and before any were by those made so far."""
         pace = self._pace or self._pace_now()
         told = (
-            f"loss {pace['loss']:.4f}, {pace['pairs_per_second']:.0f} pairs/s, "
+            f"loss {pace['loss']:.3f}, {pace['pairs_per_second']:.0f} pairs/s, "
             f"{pace['tokens_per_second']:,.0f} tokens/s"
         )
         last, best = self.state.last_score, self.state.best_score
         if last is None or best is None:
             return told
-        return f"{told}, validation {last:.4f}" + ("" if last == best else f" (best {best:.4f})")
+        return f"{told}, dev {last:.4f}" + ("" if last == best else f" (best {best:.4f})")
 
     def _after_step(self) -> None:
         if self.state.step % LOG_EVERY == 0:

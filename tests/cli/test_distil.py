@@ -97,7 +97,9 @@ def test_a_broken_off_distillation_is_continued_to_the_same_bits(tiny_bert: Path
     RecipeRunner(plan.recipe("student")).run(place)
     (place / "result.json").unlink()  # as if it had been killed before its end
     asked = (*asked, "--batch-size", 10, "-o", tmp_path / "student")
-    assert "holds a run already: continue it with resume" in str(call("distil", tiny_bert, *asked).exception)
+    assert "holds a run already: continue it (--resume, resume=True)" in str(
+        call("distil", tiny_bert, *asked).exception
+    )
     line = json.loads(call("distil", tiny_bert, *asked, "--resume").stdout)
     assert (line["steps"], line["fingerprint"]) == (6, whole["fingerprint"])
     assert not place.exists()

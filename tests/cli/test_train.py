@@ -102,14 +102,16 @@ VALIDATED = (
 
 def test_a_terminal_has_a_bar_however_few_the_steps(tiny_bert: Path, data: Path) -> None:
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 150, 0, 0))  # without a width, no bar
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))  # without a width, no bar
     command = ["train", "-m", tiny_bert, "--examples", "triplets.tsv", *VALIDATED]
     subprocess.run(
         [*GEMEL, *map(str, command)], cwd=data, stdout=subprocess.DEVNULL, stderr=theirs, check=True
     )
     os.close(theirs)
     shown = shown_on(ours)
-    assert re.search(r"train: +\d+%.* 3/3 .*loss .* pairs/s, .* tokens/s, validation", shown), shown
+    assert re.search(
+        r"train [123]/3 \|.*\| 00:0\d left, loss .* pairs/s, .* tokens/s, dev -?0\.\d{4}", shown
+    ), shown
     assert not re.search("^step ", shown, re.MULTILINE)  # the bar says it
 
 
@@ -117,7 +119,7 @@ def test_where_no_bar_is_seen_every_evaluation_has_a_line(tiny_bert: Path, data:
     done = run("train", "-m", tiny_bert, "--examples", "triplets.tsv", *VALIDATED, cwd=data)
     lines = [line for line in done.stderr.splitlines() if line.startswith("step ")]
     assert [line.split(":")[0] for line in lines] == [f"step {step} of 3" for step in (1, 2, 3)]
-    told = r": loss \d\.\d+, \d+ pairs/s, [\d,]+ tokens/s, validation -?\d\.\d{4}.*, about \d+ minutes left"
+    told = r": loss \d\.\d+, \d+ pairs/s, [\d,]+ tokens/s, dev -?\d\.\d{4}.*, about \d+ minutes left"
     assert all(re.search(told, line) for line in lines), lines
 
 
@@ -148,7 +150,7 @@ def test_a_recipe_with_stages_and_seeds(tiny_bert: Path, data: Path) -> None:
     assert model.spec.max_tokens == 20
     card = (model.folder.path / "README.md").read_text("utf-8")
     assert f"started from: `{tiny_bert.name}`" in card
-    assert "- stage 1: nli.tsv; " in card
+    assert "- stage 1: nli.tsv" in card
     summary = json.loads((data / "out" / "result.json").read_text("utf-8"))
     assert summary["mean"] == pytest.approx(np.mean([line["best_score"] for line in lines[1:]]))
     assert set(summary["scores"]) == {"1", "2"}
@@ -175,7 +177,7 @@ def test_a_later_stage_goes_on_without_the_data_of_an_earlier_one(tiny_bert: Pat
     (data / "nli.tsv").unlink()
     call("train", recipe, "--data", data, "-o", data / "out", "--resume")
     assert (data / "out" / "stage-2" / "model" / "README.md").read_text("utf-8") == card
-    assert "- stage 1: nli.tsv; " in card
+    assert "- stage 1: nli.tsv" in card
 
 
 def test_what_a_later_stage_lacks_is_told_before_the_first(tiny_bert: Path, data: Path) -> None:
@@ -221,14 +223,14 @@ def test_a_stage_mixes_tasks_on_one_encoder(tiny_bert: Path, data: Path) -> None
     shown = call("train", recipe, "--data", data, "--dry-run").stdout
     for part in ("nli: 24 classified pairs", "plain: 20 texts", "steps: 5,"):
         assert part in shown
-    assert "objective: nli: Softmax; sts: CoSent; plain: InBatchContrastive" in shown
+    assert "objective: nli: softmax; sts: cosent; plain: contrastive" in shown
     line = json.loads(call("train", recipe, "--data", data, "-o", data / "out").stdout)
     assert line["steps"] == 5
     card = (Path(line["model"]) / "README.md").read_text(encoding="utf-8")
     for part in (
         "loss:Softmax",
         "loss:CoSent",
-        "nli.tsv, sts.tsv, plain.txt, 68 examples",
+        "nli.tsv, sts.tsv (scores from 0 to 5), plain.txt, 68 examples",
         "sts temperature",
     ):
         assert part in card
@@ -248,7 +250,7 @@ def test_matryoshka_is_on_the_card_and_the_short_vectors_can_be_had(tiny_bert: P
     for part in (
         "loss:Matryoshka",
         "loss:InBatchContrastive",
-        "objective: InBatchContrastive at 32, 8 dimensions (temperature = 0.1)",
+        "objective: contrastive at 32, 8 dimensions (temperature = 0.1)",
         "dimensions that stand alone: 32, 8",
         ".with_dim(8)",
     ):
@@ -325,7 +327,7 @@ def test_a_dry_run_shows_what_would_happen_and_writes_nothing(tiny_bert: Path, d
         "--dry-run",
     )
     done = call("train", *arguments)
-    for part in ("24 classified pairs", "entailment 33%", "objective: Softmax", "steps: 4,", "minutes here"):
+    for part in ("24 classified pairs", "entailment 33%", "objective: softmax", "steps: 4,", "a minute here"):
         assert part in done.stdout
     assert not (data / "out").exists()
 
@@ -347,7 +349,7 @@ def test_texts_that_the_model_cuts_are_told(
         """,
     )
     shown = call("train", recipe, "--data", data, "--dry-run").stdout
-    told = rf"\d+ of {n_seen} {what} looked at \(\d+%\) are longer than the 5 tokens that the model reads"
+    told = rf"\d+ of {n_seen} {what} looked at \(\d+\.\d%\) are longer than the 5 tokens that the model reads"
     assert re.search(told, shown)
     assert re.search(told, call("train", recipe, "--data", data, "-o", data / "out").stderr)
     recipe.write_text(recipe.read_text().replace("max_tokens = 5", "max_tokens = 40"))
@@ -403,6 +405,20 @@ def test_a_cross_encoder_is_trained_by_the_same_loop(tiny_bert: Path, data: Path
     line = json.loads(done.stdout)
     assert load_reranker(line["model"]).score([("the man", "a dog")]).shape == (1,)
     assert -1 <= line["best_score"] <= 1
+
+
+def test_a_cross_encoder_with_classes_tells_what_follows_from_what(tiny_bert: Path, data: Path) -> None:
+    recipe = write_recipe(data, cross_encoder_recipe(tiny_bert, '{ path = "nli.tsv" }'))
+    call("train", recipe, "--data", data, "-o", data / "out")
+    model = data / "out" / "model"
+    line = json.loads(call("classify", "--nli", "-m", model, "the man", "a dog").stdout)
+    scores = load_reranker(model, activation="identity").score([("the man", "a dog")])[0]
+    shares = np.exp(scores) / np.exp(scores).sum()
+    assert list(line["scores"]) == ["contradiction", "entailment", "neutral"]
+    assert list(line["scores"].values()) == pytest.approx(shares.tolist(), abs=1e-4)
+    assert line["label"] == list(line["scores"])[scores.argmax()]
+    with pytest.raises(InvalidModel, match="has no classifier of pairs"):
+        call("classify", "--nli", "-m", tiny_bert, "the man", "a dog")
 
 
 def cross_encoder_recipe(model: Path, data: str, validate: str = "", more: str = "") -> str:
@@ -508,6 +524,89 @@ def test_softmax_training_leaves_a_classifier(tiny_bert: Path, data: Path) -> No
     assert line["label"] in line["scores"]
     lines = call("classify", "--nli", "-m", model, "--examples", data / "nli.tsv").stdout.splitlines()
     assert len(lines) == 24
+
+
+def test_numbers_of_classes_are_given_their_names(tiny_bert: Path, data: Path) -> None:
+    rows = [("a man", "the dog", label) for label in ("0", "1", "2", "-1") * 4]
+    write_table(data / "hub.tsv", ["premise", "hypothesis", "label"], rows)
+    names = "entailment,neutral,contradiction"
+    done = call(
+        "train", "-m", tiny_bert, "--examples", data / "hub.tsv", "--label-names", names, "-o", data / "o"
+    )
+    assert "left out: 4 no gold label" in done.stderr
+    line = json.loads(call("classify", "--nli", "-m", data / "o" / "model", "a man", "the dog").stdout)
+    assert set(line["scores"]) == set(names.split(","))
+
+
+def test_a_dry_run_counts_stages_and_seeds(tiny_bert: Path, data: Path) -> None:
+    text = f"""
+        model = "{tiny_bert}"
+        seeds = [1, 2, 3]
+        [[stage]]
+        data = {{ path = "nli.tsv", where = {{ source = "!=sick" }} }}
+        objective = {{ name = "softmax", concatenation = ["u", "v"] }}
+        [[stage]]
+        data = {{ path = "sts.tsv", score_range = [0, 5] }}
+        train = {{ batch_size = 8, learning_rate = 1e-4, evaluate_every = 2 }}
+        validate = {{ path = "sts.tsv", score_range = [0, 5] }}
+        """
+    shown = call("train", write_recipe(data, text), "--data", data, "--dry-run").stdout
+    for part in (
+        "objective: softmax (concatenation = ['u', 'v'])\ntraining: batches of 16, learning rate 2e-05\n",
+        "steps: 1, less than a minute here, validation not counted\n",
+        "     score  0.2\n",
+        "batches of 8, learning rate 0.0001, validated on sts.tsv (scores from 0 to 5) every 2 steps\n",
+        "steps: 3 a seed, less than a minute here for all 3 seeds, validation not counted\n",
+        "all stages: less than a minute here\n",
+    ):
+        assert part in shown
+
+
+def test_the_card_tells_the_licence_what_was_taken_of_the_data_and_what_was_measured(
+    tiny_bert: Path, data: Path
+) -> None:
+    base = shutil.copytree(tiny_bert, data / "base")
+    (base / "README.md").write_text("---\nlicense: mit\n---\n", encoding="utf-8")
+    text = f"""
+        model = "{base}"
+        pooling = "max"
+        max_tokens = 20
+        [[stage]]
+        data = {{ path = "nli.tsv", where = {{ source = "!=sick" }}, limit = 20 }}
+        validate = {{ path = "sts.tsv", score_range = [0, 5] }}
+        """
+    call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
+    card = (data / "out" / "model" / "README.md").read_text(encoding="utf-8")
+    for part in (
+        "license: mit\n",
+        "- data: nli.tsv (source != sick, the first 20), 16 examples\n",
+        "- pooling: max\n- max_tokens: 20\n",
+        "| Spearman correlation of cosines, sts.tsv (scores from 0 to 5) |",
+    ):
+        assert part in card
+    assert "gemel data" not in card  # what a person at this machine could do is nothing for a card
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "told"),
+    [("nli", "label", "the label 'neutral'"), ("sts", "score", "the score 0.5")],
+)
+def test_labels_that_are_all_the_same_are_refused(
+    tiny_bert: Path, data: Path, name: str, column: str, told: str
+) -> None:
+    first, second = {"nli": ("premise", "hypothesis"), "sts": ("sentence1", "sentence2")}[name]
+    rows = [("a man", "the dog", told.split()[-1].strip("'"))] * 6
+    write_table(data / "same.tsv", [first, second, column], rows)
+    with pytest.raises(InvalidInput, match=f"all 6 .* have {told}, from which nothing can be learnt"):
+        call("train", "-m", tiny_bert, "--examples", data / "same.tsv", "--dry-run")
+
+
+def test_an_objective_of_the_other_kind_of_model_is_told_as_such(tiny_bert: Path, data: Path) -> None:
+    asked = ("-m", tiny_bert, "--examples", data / "nli.tsv", "-o", data / "out")
+    with pytest.raises(InvalidInput, match="'softmax' is an encoder's; choose from pair-regression"):
+        call("train", *asked, "--cross-encoder", "--objective", "softmax")
+    with pytest.raises(InvalidInput, match="'pair-classification' is a cross-encoder's; choose from softmax"):
+        call("train", *asked, "--objective", "pair-classification")
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.stem)

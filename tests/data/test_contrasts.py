@@ -52,6 +52,17 @@ def test_a_recipe_asks_for_them_and_leaves_a_source_out(table: Path) -> None:
     assert made.left_out == {"excluded by where": 4, "no part of a contrast": 3}
 
 
+def test_classes_that_are_numbers_are_given_their_names(table: Path) -> None:
+    named = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    text = table.read_text()
+    for number, name in named.items():
+        text = text.replace(f"\t{name}\t", f"\t{number}\t")
+    (table.parent / "hub.tsv").write_text(text)
+    values = {"path": "hub.tsv", "label_names": named, "contrasts": True}
+    made = parse_source(values, "mine").read(table.parent)
+    assert made.columns == contrasted(read_examples(table)).columns
+
+
 def test_pairs_without_the_labels_of_nli_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "scores.tsv"
     path.write_text("sentence1\tsentence2\tscore\na\tb\t0.5\n")

@@ -227,6 +227,24 @@ def test_classes_of_another_file_can_be_given(save: Any) -> None:
         read_examples(path, label_names=["dog"])
 
 
+def test_what_labels_stand_for_can_be_given(save: Any) -> None:
+    path = save("x.tsv", "premise\thypothesis\tlabel\na\tb\t2\nc\td\t0\ne\tf\t-1\n")
+    names = {"0": "entailment", "1": "neutral", "2": "contradiction"}
+    examples = read_examples(path, label_names=names)
+    assert (examples.label_names, labels_of(examples)) == (NLI_LABELS, [0, 1])
+    assert examples.left_out == {"no gold label": 1}
+    with pytest.raises(InvalidInput, match=r"line 2: the label '2' is unknown; expected one of 0, 1, or say"):
+        read_examples(path, label_names={"0": "no", "1": "yes"})
+
+
+def test_classes_are_put_into_another_order(save: Any) -> None:
+    examples = read_examples(save("x.tsv", "sentence1\tsentence2\tlabel\na\tb\tcat\nc\td\tdog\n"))
+    other = examples.with_label_names(["emu", "dog", "cat"])
+    assert (names_of(other), labels_of(other)) == (names_of(examples), [2, 1])
+    with pytest.raises(InvalidInput, match="the label 'cat' is unknown; expected one of dog"):
+        examples.with_label_names(["dog"])
+
+
 def test_scores_within_0_and_1_are_taken_as_they_are(save: Any) -> None:
     examples = read_examples(save("x.tsv", "sentence1\tsentence2\tscore\na\tb\t0\nc\td\t0.75\n"))
     assert labels_of(examples) == [0, 0.75]
@@ -242,7 +260,7 @@ def test_scores_of_a_named_range_are_brought_to_0_and_1(save: Any) -> None:
 
 def test_scores_of_an_unknown_range_are_refused(save: Any) -> None:
     path = save("x.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t4\ne\tf\t-2\n")
-    with pytest.raises(InvalidInput, match=r"line 3: the score is 4, .* run from -2 to 4.*score_range="):
+    with pytest.raises(InvalidInput, match=r"line 3: the score is 4, .* run from -2 to 4.*score_range"):
         read_examples(path, skip_bad_rows=True)
     for flaw in ((5, 0), (0, float("nan"))):
         with pytest.raises(InvalidInput, match=r"score_range is .*expected \(lowest, highest\)"):

@@ -84,7 +84,7 @@ def test_a_run_that_ran_out_of_time_goes_on_where_it_now_stands(tiny_bert: Path,
 def test_a_run_is_not_begun_over_another(tiny_bert: Path, tmp_path: Path) -> None:
     recipe, place = recipe_for(tiny_bert, tmp_path), tmp_path / "out"
     RecipeRunner(recipe).run(place)
-    with pytest.raises(InvalidInput, match="holds a run already: continue it with resume"):
+    with pytest.raises(InvalidInput, match="holds a run already: continue it"):
         RecipeRunner(recipe).run(place)
 
 

@@ -134,7 +134,7 @@ def test_a_preview_lets_the_teacher_speak_of_a_few_and_writes_nothing(tiny_bert:
     before = sorted(data.iterdir())
     stage = {"data": {"path": "texts.tsv"}, "teacher": str(tiny_bert), "train": {"batch_size": 2}}
     (preview,) = runner_of(data, tiny_bert, stage, layers=1).preview()
-    assert (preview.n_steps, preview.objective) == (12, "VectorImitation")
+    assert (preview.n_steps, preview.objective) == (12, f"VectorImitation, taught by `{tiny_bert.name}`")
     assert sorted(data.iterdir()) == before
 
 

@@ -86,7 +86,7 @@ def test_tasks_that_do_not_fit_are_told() -> None:
         MixedExamples({"a.b": examples.parts["nli"], "c": examples.parts["sts"]})
     with pytest.raises(InvalidInput, match=r"a task is named 'train'; .*no word of torch's"):
         MixedExamples({"train": examples.parts["nli"], "c": examples.parts["sts"]})
-    with pytest.raises(InvalidInput, match="tasks nli, sts were given to a CosineRegression"):
+    with pytest.raises(InvalidInput, match="tasks nli, sts were given to the objective cosine"):
         plan_batches(examples, CosineRegression(), 4, 1)
     with pytest.raises(InvalidInput, match="the task 'sts' has the weight 0; expected more than 0"):
         MixedObjective({"sts": CosineRegression()}, {"sts": 0})

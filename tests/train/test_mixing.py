@@ -77,7 +77,7 @@ def test_tasks_share_the_lengths_that_all_of_them_have_trained() -> None:
     mixed = MixedObjective(objectives)
     assert mixed.truncations() == (8, 2)
     assert mixed.losses() == ("Matryoshka", "CosineRegression", "Softmax")
-    assert mixed.describe().startswith("a: CosineRegression at 8, 4, 2 dimensions; b: Softmax at 2, 8")
+    assert mixed.describe().startswith("a: cosine at 8, 4, 2 dimensions; b: softmax at 2, 8")
 
 
 def test_every_trainable_part_of_every_task_moves(tiny_bert: Path, tmp_path: Path) -> None:

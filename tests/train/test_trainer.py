@@ -287,7 +287,7 @@ def test_the_softmax_head_is_saved_and_usable(tiny_bert: Path, tmp_path: Path) -
 
 def test_bad_batches_and_losses_are_told(tiny_bert: Path, tmp_path: Path) -> None:
     step = step_for(tiny_bert, "contrastive")
-    with pytest.raises(InvalidInput, match="InBatchContrastive needs at least 2 examples a batch"):
+    with pytest.raises(InvalidInput, match="the objective contrastive needs at least 2 examples a batch"):
         train(step, examples_of("triplets"), tmp_path / "a", TrainConfig(batch_size=1), show_progress=False)
     with pytest.raises(InvalidInput, match="1 examples are too few"):
         train(step, examples_of("triplets", 1), tmp_path / "b", show_progress=False)

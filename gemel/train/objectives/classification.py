@@ -16,6 +16,7 @@ from gemel.train.objectives.objective import Objective
 class Softmax(Objective):
     """softmax(W (u, v, |u-v|)) over the classes of a pair, with cross-entropy."""
 
+    name = "softmax"
     kinds = ("classified pairs",)
     needs = ("dim", "n_labels")
 
@@ -40,6 +41,7 @@ class Softmax(Objective):
 class TextSoftmax(Objective):
     """softmax(W u + b) over the classes of a text, with cross-entropy."""
 
+    name = "text-softmax"
     kinds = ("classified texts",)
     needs = ("dim", "n_labels")
 
@@ -60,6 +62,7 @@ class TextSoftmax(Objective):
 class PairClassification(Objective):
     """A cross-encoder's scores against a class, by cross-entropy."""
 
+    name = "pair-classification"
     kinds = ("classified pairs",)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:

@@ -20,6 +20,7 @@ class InBatchContrastive(Objective):
     positive's anchor; with a `margin`, by which the right one must lead, that is LaBSE's translation ranking.
     """
 
+    name = "contrastive"
     kinds = ("pairs", "triplets", "texts")
     min_batch = 2  # one example alone has nothing to be told apart from
 
@@ -66,6 +67,7 @@ def _false_negatives(texts: Tensor) -> Tensor:
 class SupervisedContrastive(Objective):
     """Pick out, for each text of a batch, the others of its class among all others (Khosla et al., 2020)."""
 
+    name = "supervised-contrastive"
     kinds = ("classified texts",)
     min_batch = 2
     n_alike = 2
@@ -100,6 +102,7 @@ class OnlineContrastive(Objective):
     it need not be said of 0 and 1, no and yes, false and true.
     """
 
+    name = "online-contrastive"
     kinds = ("classified pairs",)
     needs = ("n_labels", "label_names")
     min_batch = 2
@@ -123,7 +126,7 @@ class OnlineContrastive(Objective):
 
     def describe(self) -> str:
         """A few words for a person."""
-        return f"OnlineContrastive, which draws pairs of {self.label_names[self.positive]!r} together"
+        return f"{self.name}, which draws pairs of {self.label_names[self.positive]!r} together"
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
         """The squared distances that are wrong, summed over the hard pairs, for each pair of the batch."""

@@ -17,6 +17,7 @@ class Objective(nn.Module):
     (batch, columns), which are the same where the texts are; None says that all texts differ.
     """
 
+    name: ClassVar[str] = ""  # by which recipes and flags ask for it, if they can
     kinds: ClassVar[tuple[str, ...]]  # of examples that it eats
     needs: ClassVar[tuple[str, ...]] = ()  # of `dim`, `n_labels` and `label_names`, what it must be told
     min_batch: int = 1
@@ -32,7 +33,7 @@ class Objective(nn.Module):
 
     def describe(self) -> str:
         """A few words for a person."""
-        return type(self).__name__
+        return self.name or type(self).__name__
 
     def truncations(self) -> tuple[int, ...]:
         """How many of the first numbers of a vector were trained to stand alone, if any."""

@@ -17,6 +17,7 @@ class CoSent(Objective):
     Only the order of the scores counts, as for Spearman's correlation; their values are never met.
     """
 
+    name = "cosent"
     kinds = ("scored pairs",)
     min_batch = 2
 

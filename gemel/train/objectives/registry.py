@@ -16,23 +16,14 @@ from gemel.train.objectives.regression import CosineRegression, FeedForwardRegre
 from gemel.train.objectives.triplets import BatchHardTriplet, Triplet
 from gemel.train.settings import check_plain_types
 
-# name -> class; the first that fits a kind of examples is the one inferred for it
-OBJECTIVES: dict[str, type[Objective]] = {
-    "softmax": Softmax,
-    "cosine": CosineRegression,
-    "contrastive": InBatchContrastive,
-    "triplet": Triplet,
-    "regression": FeedForwardRegression,
-    "cosent": CoSent,
-    "online-contrastive": OnlineContrastive,
-    "batch-hard": BatchHardTriplet,
-    "supervised-contrastive": SupervisedContrastive,
-    "text-softmax": TextSoftmax,
-}
-CROSS_OBJECTIVES: dict[str, type[Objective]] = {
-    "pair-regression": PairRegression,
-    "pair-classification": PairClassification,
-}
+# The first that fits a kind of examples is the one inferred for it.
+_FOR_VECTORS: tuple[type[Objective], ...] = (
+    *(Softmax, CosineRegression, InBatchContrastive, Triplet, FeedForwardRegression, CoSent),
+    *(OnlineContrastive, BatchHardTriplet, SupervisedContrastive, TextSoftmax),
+)
+_FOR_PAIRS: tuple[type[Objective], ...] = (PairRegression, PairClassification)
+OBJECTIVES = {objective.name: objective for objective in _FOR_VECTORS}
+CROSS_OBJECTIVES = {objective.name: objective for objective in _FOR_PAIRS}
 
 
 def fitting(kind: str, objectives: dict[str, type[Objective]]) -> list[str]:
@@ -65,7 +56,12 @@ def build_objective(
         )
     name = name or fit[0]
     if name not in table:
-        raise InvalidInput(f"the objective {name!r} is unknown; choose from {', '.join(table)}")
+        whose = {
+            **dict.fromkeys(OBJECTIVES, "an encoder's"),
+            **dict.fromkeys(CROSS_OBJECTIVES, "a cross-encoder's"),
+        }
+        told = whose.get(name, "unknown")
+        raise InvalidInput(f"the objective {name!r} is {told}; choose from {', '.join(table)}")
     if name not in fit:
         raise InvalidInput(
             f"the objective {name!r} eats {' or '.join(table[name].kinds)} and the data holds {kind}; "

@@ -16,6 +16,7 @@ from gemel.train.settings import is_whole
 class CosineRegression(Objective):
     """(cosine(u, v) - score)^2: the paper's regression objective; scores are 0 to 1."""
 
+    name = "cosine"
     kinds = ("scored pairs",)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
@@ -27,6 +28,7 @@ class CosineRegression(Objective):
 class FeedForwardRegression(Objective):
     """(sigmoid(MLP(u, v, |u-v|, u*v)) - score)^2: a learned similarity on top of the vectors."""
 
+    name = "regression"
     kinds = ("scored pairs",)
     needs = ("dim",)
     concatenation = CONCATENATIONS
@@ -49,6 +51,7 @@ class FeedForwardRegression(Objective):
 class PairRegression(Objective):
     """A cross-encoder's one score against a score or a yes/no, by binary cross-entropy."""
 
+    name = "pair-regression"
     kinds = ("scored pairs",)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:

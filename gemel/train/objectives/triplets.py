@@ -15,6 +15,7 @@ from gemel.train.objectives.objective import Objective
 class Triplet(Objective):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), with the paper's margin of 1."""
 
+    name = "triplet"
     kinds = ("triplets",)
     distances = ("euclidean", "cosine", "manhattan")
 
@@ -42,6 +43,7 @@ class BatchHardTriplet(Objective):
     Without a margin the hinge is soft: log(1 + exp(d(farthest alike) - d(nearest other))).
     """
 
+    name = "batch-hard"
     kinds = ("classified texts",)
     min_batch = 2
     n_alike = 4
