@@ -16,7 +16,9 @@ def test_curves_are_drawn_as_png_and_svg(tmp_path: Path) -> None:
     files = draw_curves(metrics, "a run", tmp_path / "curves")
     assert [file.suffix for file in files] == [".png", ".svg"]
     assert files[0].read_bytes().startswith(b"\x89PNG")
-    assert files[1].read_text(encoding="utf-8").startswith("<?xml")
+    svg = files[1].read_text(encoding="utf-8")
+    assert svg.startswith("<svg")
+    assert "0.8500 at its best, at step 150" in svg
 
 
 def test_curves_of_a_run_without_validation_and_of_an_empty_one(tmp_path: Path) -> None:
