@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -271,7 +270,6 @@ def test_a_child_that_ends_as_programs_do_closes_nothing_of_its_parents(tmp_path
 
 def test_two_threads_that_fork_at_once_keep_nobody_waiting(collection: Collection) -> None:
     collection.add(TEXTS, range(3))
-    began = time.monotonic()
 
     def fork_often() -> None:
         for _ in range(20):
@@ -279,8 +277,7 @@ def test_two_threads_that_fork_at_once_keep_nobody_waiting(collection: Collectio
                 assert child.step() == "2"
 
     for thread in [beside(fork_often), beside(fork_often)]:
-        assert_ended(thread)
-    assert time.monotonic() - began < 30  # a gate that is forgotten is shut for longer
+        assert_ended(thread)  # two that waited for each other would do so for 40 seconds, and again
     assert collection.doctor().is_sound
 
 
