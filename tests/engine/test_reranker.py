@@ -77,7 +77,7 @@ def test_pairs_are_scored_by_turns(tiny_bert: Path, tmp_path: Path, monkeypatch:
         monkeypatch.setattr(gemel.tokens.pieces, "CHARACTERS_AT_ONCE", 200)
         assert len(model.tokenizer.windows(PAIRS)) > 5
         np.testing.assert_allclose(model.score(PAIRS), whole, atol=1e-6)
-        with pytest.warns(TruncationWarning, match="3 of 83 texts"):
+        with pytest.warns(TruncationWarning, match="3 of 83 pairs"):
             model.score([*PAIRS, *[("the " * 60, "a")] * 3])
         monkeypatch.undo()
 

@@ -67,7 +67,7 @@ def test_what_is_no_pair_is_named(tiny_bert: Path, bad: object) -> None:
 
 
 def test_cut_pairs_are_told(tiny_bert: Path) -> None:
-    with pytest.warns(TruncationWarning, match="1 of 2 texts"):
+    with pytest.warns(TruncationWarning, match="1 of 2 pairs"):
         untrained(tiny_bert).score([("the " * 60, "a"), ("the", "a")])
 
 
