@@ -61,11 +61,7 @@ class Outcome:
             n_examples=len(examples),
             data=_told_data(self.stage),
             stages_before=[self._told_of(before) for before in range(1, self.number)],
-            settings={
-                **self._shape(),
-                **self.config.to_dict(),
-                "tensorboard": None,
-            },  # a folder of this machine
+            settings=self._settings(),
             overlap="" if overlap == NOT_LOOKED_FOR else overlap,
             scores=self._scores(),
             is_cross_encoder=self.recipe.kind == "cross-encoder",
@@ -77,6 +73,10 @@ class Outcome:
         """An earlier stage in a line of the card: a model has learnt from all of them."""
         told, overlap = _told_data(self.recipe.stages[number - 1]), self.overlaps[number]
         return f"stage {number}: {told}" + ("" if overlap == NOT_LOOKED_FOR else f"; {overlap}")
+
+    def _settings(self) -> dict[str, Any]:
+        """All but a folder of this machine."""
+        return {**self._shape(), **self.config.to_dict(), "tensorboard": None}
 
     def _shape(self) -> dict[str, Any]:
         """What the model makes of a text, where a folder says so."""
