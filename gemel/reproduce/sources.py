@@ -28,8 +28,8 @@ from gemel.train.values import (
 )
 
 DATA_KEYS = (
-    *("path", "columns", "kind", "where", "limit", "skip_bad_rows", "score_range", "label_names"),
-    *("contrasts", "translations", "leave_out_tests"),
+    *("path", "columns", "kind", "where", "limit", "max_characters", "skip_bad_rows"),
+    *("score_range", "label_names", "contrasts", "translations", "leave_out_tests"),
 )
 MADE_OF_EXAMPLES = ("contrasts", "leave_out_tests")  # once they are read
 DATA_TYPES = {
@@ -39,6 +39,7 @@ DATA_TYPES = {
     "kind": TEXT,
     "where": TABLE,
     "limit": WHOLE,
+    "max_characters": WHOLE,
     "skip_bad_rows": BOOLEAN,
     "score_range": TWO_NUMBERS,
     "label_names": TABLE,
@@ -75,6 +76,8 @@ class DataSource:
                 taken.append(f"{column} {'!=' if is_not else '='} {str(condition).removeprefix('!=')}")
         if "score_range" in self.options:
             taken.append("scores from {:g} to {:g}".format(*self.options["score_range"]))
+        if "max_characters" in self.options:
+            taken.append(f"texts of at most {self.options['max_characters']:,} characters")
         if "limit" in self.options:
             taken.append(f"the first {self.options['limit']:,}")
         if self.options.get("leave_out_tests"):

@@ -31,6 +31,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     timeout_seconds: ClassVar[float] = 20.0
     overload: ClassVar[Overload | None] = None
+    has_asked = False  # anything, on this connection
     _is_turned_away = False
     _is_given_up = False  # nothing that comes is read any more
     _is_moving = False  # the end of a head, of a body or a part of one is among what has just come
@@ -82,6 +83,7 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The first byte of a request: the rest of its head must follow."""
         super().on_message_begin()
+        self.has_asked = True
         self._wait_for(self.transport.close)
 
     def on_headers_complete(self) -> None:

@@ -29,7 +29,9 @@ from gemel.serve.protocol import PatientProtocol
 from gemel.serve.settings import ServeSettings
 
 SWITCH_SECONDS = 0.0005  # how long the interpreter may keep the batcher's thread waiting; 5 ms by default
+LOOK_SECONDS = 0.01  # how often the server looks around while it stops
 IDLE_GRACE_SECONDS = 1.0  # without any request, in which connections may send one more while the server stops
+NEW_GRACE_SECONDS = 5.0  # for those that have sent none yet: who has just connected means to ask
 ACCEPT_SECONDS = 0.05  # to accept what has connected before the server stops listening
 KEEP_ALIVE_SECONDS = 75  # longer than clients keep idle connections: who closes first must not be the server
 BACKLOG = 2_048
@@ -93,21 +95,31 @@ class GracefulServer(uvicorn.Server):
     async def _drain(self) -> None:
         """Wait until nobody asks any more: one who has just connected may still be about to."""
         state, serving = self.server_state, self._serving
-        began = last_moved = time.monotonic()
-        before = None
+        began = looked = time.monotonic()
+        idle_seconds, before = 0.0, None
         while state.connections and not self.force_exit:
+            await asyncio.sleep(LOOK_SECONDS)
             now = time.monotonic()
             seen = serving.n_requests, len(state.connections), state.total_requests
-            if serving.n_requests or seen != before or self._n_being_sent():
-                before, last_moved = seen, now
-            if now - last_moved > IDLE_GRACE_SECONDS or now - began > serving.settings.drain_seconds:
+            is_idle = seen == before and not serving.n_requests and not self._n_being_sent()
+            # While the process itself was kept waiting it has read nothing, so that this does not count.
+            idle_seconds = idle_seconds + min(now - looked, 2 * LOOK_SECONDS) if is_idle else 0.0
+            before, looked = seen, now
+            if idle_seconds > self._idle_grace or now - began > serving.settings.drain_seconds:
                 break
-            await asyncio.sleep(0.01)
+
+    @property
+    def _idle_grace(self) -> float:
+        is_anyone_new = any(not connection.has_asked for connection in self._connections)
+        return NEW_GRACE_SECONDS if is_anyone_new else IDLE_GRACE_SECONDS
+
+    @property
+    def _connections(self) -> set[PatientProtocol]:
+        return cast("set[PatientProtocol]", self.server_state.connections)  # of no other protocol
 
     def _n_being_sent(self) -> int:
         """How many connections have an answer on its way that the client has not taken yet."""
-        connections = cast("set[PatientProtocol]", self.server_state.connections)  # of no other protocol
-        return sum(connection.transport.get_write_buffer_size() > 0 for connection in connections)
+        return sum(connection.transport.get_write_buffer_size() > 0 for connection in self._connections)
 
     async def _stop_listening(self) -> None:
         """Accept what has connected already, then close: a connection that waits would be reset."""

@@ -572,14 +572,14 @@ def test_the_card_tells_the_licence_what_was_taken_of_the_data_and_what_was_meas
         pooling = "max"
         max_tokens = 20
         [[stage]]
-        data = {{ path = "nli.tsv", where = {{ source = "!=sick" }}, limit = 20 }}
+        data = {{ path = "nli.tsv", where = {{ source = "!=sick" }}, max_characters = 90, limit = 20 }}
         validate = {{ path = "sts.tsv", score_range = [0, 5] }}
         """
     call("train", write_recipe(data, text), "--data", data, "-o", data / "out")
     card = (data / "out" / "model" / "README.md").read_text(encoding="utf-8")
     for part in (
         "license: mit\n",
-        "- data: nli.tsv (source != sick, the first 20), 16 examples\n",
+        "- data: nli.tsv (source != sick, texts of at most 90 characters, the first 20), 16 examples\n",
         "- pooling: max\n- max_tokens: 20\n",
         "| Spearman correlation of cosines, sts.tsv (scores from 0 to 5) |",
     ):
@@ -650,6 +650,10 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
         ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { freeze = 3 }', "of wrong types"),
         ('model = "x"\n[[stage]]\ndata = { path = "a", score_range = 5 }', "expected two numbers"),
         ('model = "x"\n[[stage]]\ndata = { path = "a", limit = "5" }', "limit in .* expected a whole number"),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a", max_characters = true }',
+            "max_characters in .* expected a whole number",
+        ),
         ('model = "x"\n[[stage]]\ndata = { path = "a", where = "b=c" }', "where in .* expected a table"),
         ('model = "x"\n[[stage]]\ndata = { path = "a", contrasts = "no" }', "expected true or false"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import signal
 import socket
@@ -367,6 +368,20 @@ def test_sigterm_under_load_loses_no_accepted_request(
     assert outcomes.count(200) > 16
     assert set(outcomes) == {200, "refused"}
     assert stopping.is_set()
+
+
+def test_who_has_connected_before_a_stop_may_still_ask(tiny_models: TinyModels) -> None:
+    running = RunningServer("--model", str(tiny_models.encoder_folder))
+    slow = http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=30)
+    slow.connect()
+    running.signal(signal.SIGTERM)
+    running.wait_for("stopping")
+    time.sleep(2)  # more than those have who have asked before
+    slow.request("POST", "/embed", json.dumps({"inputs": "a"}), JSON)
+    answer = slow.getresponse()
+    assert (answer.status, answer.headers["connection"]) == (200, "close")
+    slow.close()
+    assert running.stop() == 0
 
 
 def test_a_server_that_stops_is_alive_but_not_ready(tiny_models: TinyModels) -> None:
