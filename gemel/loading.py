@@ -13,6 +13,7 @@ from gemel.checkpoint import (
     Head,
     ModelFolder,
     RerankerFolder,
+    is_reranker_folder,
     is_static_folder,
     read_classifier_folder,
     read_encoder_folder,
@@ -253,10 +254,7 @@ def load_cross_classifier(
     from gemel.tasks.classify import CrossPairClassifier
 
     folder = resolve(name)
-    try:
-        labels = read_reranker_folder(folder).labels
-    except InvalidModel:
-        return None
+    labels = read_reranker_folder(folder).labels if is_reranker_folder(folder) else ()
     if len(labels) < 2:
         return None
     reranker = load_reranker(

@@ -11,6 +11,7 @@ from gemel.checkpoint.dialects import first_position
 from gemel.checkpoint.folder import (
     ModelFolder,
     RerankerFolder,
+    is_reranker_folder,
     read_encoder_folder,
     read_licence,
     read_reranker_folder,
@@ -43,6 +44,7 @@ __all__ = [
     "check_free",
     "first_position",
     "is_classifier_folder",
+    "is_reranker_folder",
     "is_static_folder",
     "open_weights",
     "read_classifier_folder",

@@ -118,6 +118,11 @@ def read_encoder_folder(folder: str | Path) -> ModelFolder:
     return _assemble(folder, folder, Pooling(), tail=(), dense_files=(), names_its_pooling=False)
 
 
+def is_reranker_folder(folder: Path) -> bool:
+    """Whether a folder says that it is a cross-encoder; it may be damaged nonetheless."""
+    return bool(_classifier(read_json(folder / "config.json"), folder))
+
+
 def read_reranker_folder(folder: str | Path) -> RerankerFolder:
     """The cross-encoder in a folder: a transformer with a sequence classification head."""
     folder = existing_folder(folder)

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from gemel.reproduce.runner import Preview, RecipeRunner, StageRun
 
 SETTINGS = (
-    *("epochs", "batch_size", "cache_chunk", "learning_rate", "max_steps", "max_minutes"),
-    *("evaluate_every", "patience", "dropout", "seed", "bf16"),
+    *("epochs", "batch_size", "accumulate", "cache_chunk", "learning_rate", "warmup", "weight_decay"),
+    *("clip_norm", "max_steps", "max_minutes", "evaluate_every", "patience", "checkpoint_every"),
+    *("dropout", "average_last", "freeze", "seed", "bf16"),
 )
+DATA_FLAGS = ("kind", "score_range", "skip_bad_rows", "limit", "max_characters")
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
     *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
     *("skip_bad_rows", "teacher", "column", "prompt", "pooling", "max_tokens", "label_names"),
+    *("where", "limit", "max_characters"),
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (
@@ -61,6 +64,14 @@ OBJECTIVE_NAMES = (
     "score, label.",
 )
 @click.option(
+    "--where",
+    metavar="COLUMN=VALUE",
+    multiple=True,
+    help="Take rows by the value of a column, such as lang=en, or source!=sick for all others.",
+)
+@click.option("--limit", type=int, metavar="ROWS", help="Take the first so many.")
+@click.option("--max-characters", type=int, metavar="N", help="Leave rows with longer texts out.")
+@click.option(
     "--prompt",
     metavar="ROLE=TEXT",
     multiple=True,
@@ -88,14 +99,33 @@ OBJECTIVE_NAMES = (
 @click.option("--max-tokens", type=int, help="Of a text.  [default: as the model has it]")
 @click.option("--epochs", type=int, help="[default: 1]")
 @click.option("--batch-size", type=int, help="[default: 16]")
+@click.option("--accumulate", type=int, metavar="BATCHES", help="Batches in one step.  [default: 1]")
 @click.option("--cache-chunk", type=int, metavar="TEXTS", help="Texts in memory at once, for large batches.")
 @click.option("--learning-rate", type=float, help="[default: 2e-5]")
+@click.option("--warmup", type=float, metavar="SHARE", help="Of the steps.  [default: 0.1]")
+@click.option("--weight-decay", type=float, help="[default: 0.01]")
+@click.option("--clip-norm", type=float, metavar="NORM", help="The most of a gradient.  [default: 1]")
+@click.option(
+    "--freeze", metavar="PART", multiple=True, help="What stays as it is, such as backbone.embeddings."
+)
 @click.option("--lora-rank", type=int, metavar="RANK", help="Train low-rank adapters alone.")
 @click.option("--max-steps", type=int)
 @click.option("--max-minutes", type=float)
 @click.option("--evaluate-every", type=int, metavar="STEPS")
 @click.option("--patience", type=int, metavar="TIMES", help="Evaluations without a better one, then end.")
+@click.option(
+    "--checkpoint-every",
+    type=int,
+    metavar="STEPS",
+    help="[default: at each evaluation and every ten minutes]",
+)
 @click.option("--dropout", type=float, metavar="SHARE", help="[default: the model's own]")
+@click.option(
+    "--average-last",
+    type=float,
+    metavar="SHARE",
+    help="The model is the mean of the weights of the last steps, such as 0.2 of all.",
+)
 @click.option("--seed", type=int, help="[default: 42]")
 @click.option(
     "--bf16",
@@ -195,7 +225,7 @@ def _changed(stage: Stage, given: dict[str, Any]) -> Stage:
 
 def _settings(choices: dict[str, Any]) -> dict[str, Any]:
     """What the flags say of a run."""
-    given = {name: choices[name] for name in SETTINGS if choices[name] is not None}
+    given = {name: choices[name] for name in SETTINGS if choices[name] not in (None, ())}
     if choices["lora_rank"] is None:
         return given
     from gemel.train.lora import Lora
@@ -208,21 +238,7 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
 
     if not choices["model"] or not choices["examples"]:
         raise click.UsageError("give a recipe, or at least --model and --examples")
-    ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
-    kinds = {"kind": choices["kind"]} if choices["kind"] else {}
-    names = {"label_names": _by_number(choices["label_names"])} if choices["label_names"] else {}
-    columns = {"columns": _by_role("column", choices["column"])} if choices["column"] else {}
-    stage: dict[str, Any] = {
-        "data": {
-            "path": choices["examples"],
-            "skip_bad_rows": choices["skip_bad_rows"],
-            **ranges,
-            **kinds,
-            **names,
-            **columns,
-        },
-        "train": _settings(choices),
-    }
+    stage: dict[str, Any] = {"data": _data(choices), "train": _settings(choices)}
     if choices["objective"] or choices["settings"]:
         named = {"name": choices["objective"]} if choices["objective"] else {}
         stage["objective"] = {**named, **parse_settings(choices["settings"])}
@@ -231,6 +247,7 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
     if choices["prompt"]:
         stage["prompts"] = _by_role("prompt", choices["prompt"])
     if choices["validate"]:
+        ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
         stage["validate"] = {"path": choices["validate"], **ranges}
     kind = "cross-encoder" if choices["cross_encoder"] else "encoder"
     values: dict[str, Any] = {"model": choices["model"], "kind": kind, "stage": [stage]}
@@ -239,6 +256,29 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
     if choices["max_tokens"] is not None:
         values["max_tokens"] = choices["max_tokens"]
     return parse_recipe(values, Path(choices["examples"]).name.split(".")[0])
+
+
+def _data(choices: dict[str, Any]) -> dict[str, Any]:
+    """What the flags say of the examples."""
+    data = {name: choices[name] for name in DATA_FLAGS if choices[name] not in (None, ())}
+    if choices["label_names"]:
+        data["label_names"] = _by_number(choices["label_names"])
+    if choices["column"]:
+        data["columns"] = _by_role("column", choices["column"])
+    if choices["where"]:
+        data["where"] = _conditions(choices["where"])
+    return {"path": choices["examples"], **data}
+
+
+def _conditions(given: tuple[str, ...]) -> dict[str, list[str]]:
+    """column -> what is asked of it."""
+    conditions: dict[str, list[str]] = {}
+    for each in given:
+        column, equals, value = each.partition("=")
+        if not equals or not column:
+            raise InvalidInput(f"--where is {each!r}; expected COLUMN=VALUE, such as lang=en")
+        conditions.setdefault(column.removesuffix("!"), []).append("!=" * column.endswith("!") + value)
+    return conditions
 
 
 def _by_number(names: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import shutil
 import struct
 import subprocess
 import termios
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from gemel.cli import gemel
 from gemel.cli.train import OBJECTIVE_NAMES, SAID_BY_RECIPES, SETTINGS, _overridden
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.reproduce.recipe import parse_settings, read_recipe
-from gemel.train import OBJECTIVES
+from gemel.train import OBJECTIVES, TrainConfig
 from gemel.train.lora import Lora
 from gemel.train.pretraining import PRETRAINING
 
@@ -419,6 +420,9 @@ def test_a_cross_encoder_with_classes_tells_what_follows_from_what(tiny_bert: Pa
     assert line["label"] == list(line["scores"])[scores.argmax()]
     with pytest.raises(InvalidModel, match="has no classifier of pairs"):
         call("classify", "--nli", "-m", tiny_bert, "the man", "a dog")
+    (model / "model.safetensors").unlink()
+    with pytest.raises(InvalidModel, match=r"model\.safetensors"):  # not that there is no classifier
+        call("classify", "--nli", "-m", model, "the man", "a dog")
 
 
 def cross_encoder_recipe(model: Path, data: str, validate: str = "", more: str = "") -> str:
@@ -754,6 +758,26 @@ def test_columns_pooling_and_length_are_named_by_flags(tiny_bert: Path, data: Pa
         call("train", *asked, "--column", "left")
     with pytest.raises(InvalidInput, match="--column was given beside a recipe"):
         call("train", RECIPES[0], *columns)
+
+
+def test_every_setting_of_a_run_has_a_flag(tiny_bert: Path, data: Path) -> None:
+    own_flags = {"lora": "--lora-rank", "tensorboard": "--tensorboard"}
+    assert {field.name for field in fields(TrainConfig)} == {*SETTINGS, *own_flags}
+    asked = ("train", "-m", tiny_bert, "--examples", data / "nli.tsv", "-o", data / "out", "--max-steps", 1)
+    rows = ("--where", "source!=sick", "--where", "source!=c", "--limit", 6, "--max-characters", 500)
+    pace = ("--accumulate", 2, "--warmup", 0.5, "--weight-decay", 0, "--clip-norm", 2)
+    what = ("--average-last", 1, "--freeze", "backbone.embeddings", "--checkpoint-every", 1)
+    call(*asked, *rows, *pace, *what)
+    begun = json.loads((data / "out" / "begun-with.json").read_text(encoding="utf-8"))
+    taken = {"where": {"source": ["!=sick", "!=c"]}, "limit": 6, "max_characters": 500}
+    assert begun["data"]["options"] == {**taken, "skip_bad_rows": False}
+    expected = {"accumulate": 2, "warmup": 0.5, "weight_decay": 0.0, "clip_norm": 2.0, "average_last": 1.0}
+    assert {name: begun[name] for name in expected} == expected
+    assert begun["freeze"] == ["backbone.embeddings"]
+    with pytest.raises(InvalidInput, match="--where is 'source'; expected COLUMN=VALUE"):
+        call(*asked, "--where", "source")
+    with pytest.raises(InvalidInput, match="--max-characters was given beside a recipe"):
+        call("train", RECIPES[0], "--max-characters", 90)
 
 
 def test_yes_and_no_make_a_cross_encoder_that_ranks(tiny_bert: Path, data: Path) -> None:
