@@ -30,7 +30,7 @@ ON_THE_PIPE = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "End": 35, "Home": 36}
 
 

@@ -23,7 +23,7 @@ def assert_children_go_on(keep_busy: Callable[[], object], do_once: Callable[[],
     try:
         for child in children:
             child.start()
-            child.join(30)
+            child.join(120)
         assert [child.exitcode for child in children] == [0] * N_CHILDREN
     finally:
         is_over.set()

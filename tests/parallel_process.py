@@ -1,13 +1,17 @@
 """Training in several processes, for the tests to compare with one.
 
-torchrun --nproc-per-node 2 parallel_process.py many|OBJECTIVE MODEL OUTPUT [resume] [dropout]
+torchrun --nproc-per-node 2 parallel_process.py many|OBJECTIVE MODEL OUTPUT [resume] [dropout] [0-dies]
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,11 +47,26 @@ def quiet_step(folder: Path, name: str, dropout: bool = False) -> SentenceEncode
     return step
 
 
-def run(folder: Path, output: Path, name: str, *, resume: bool = False, dropout: bool = False) -> TrainResult:
+def dying(step: SentenceEncoderStep | CrossEncoderStep) -> None:
+    """Let this process be killed in its fifth step, when there are checkpoints."""
+    loss, calls = step.loss, count(1)
+
+    def loss_or_death(*arguments: Any) -> tuple[Tensor, int]:
+        if next(calls) == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return loss(*arguments)
+
+    step.loss = loss_or_death  # type: ignore[method-assign]
+
+
+def run(folder: Path, output: Path, name: str, *more: str) -> TrainResult:
     def validate(model: torch.nn.Module) -> float:
         return float(sum(parameter.detach().abs().sum() for parameter in model.parameters()))
 
-    step, examples = quiet_step(folder, name, dropout), examples_of(KINDS[name], N_EXAMPLES)
+    step, examples = quiet_step(folder, name, "dropout" in more), examples_of(KINDS[name], N_EXAMPLES)
+    if f"{join_team().rank}-dies" in more:
+        dying(step)
+    resume = "resume" in more
     return train(step, examples, output, CONFIG, validate=validate, resume=resume, show_progress=False)
 
 
@@ -79,4 +98,4 @@ if __name__ == "__main__":
     if what == "many":
         many(Path(folder), Path(output))
     else:
-        run(Path(folder), Path(output), what, resume="resume" in more, dropout="dropout" in more)
+        run(Path(folder), Path(output), what, *more)

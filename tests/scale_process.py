@@ -33,8 +33,8 @@ from gemel.tasks.passages import Chunking
 def cluster_of(n_nodes: int) -> Iterator[tuple[Any, list[Any]]]:
     """A head without cores, and nodes of one core each."""
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(n_nodes)]
-    cluster.wait_for_nodes()
+    nodes = [cluster.add_node(wait=False, num_cpus=1) for _ in range(n_nodes)]
+    cluster.wait_for_nodes(timeout=180)
     try:
         yield cluster, nodes
     finally:
@@ -44,7 +44,7 @@ def cluster_of(n_nodes: int) -> Iterator[tuple[Any, list[Any]]]:
 
 def workers_left(runner: RayRunner) -> int:
     """How many are left of two; Ray takes some seconds to believe that a node is gone."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while runner.n_workers() > 1 and time.monotonic() < deadline:
         time.sleep(0.5)
     return runner.n_workers()
@@ -88,9 +88,8 @@ def encode_with_a_node_killed(model: str, source: str, output: str, part_rows: i
         killed: list[int] = []
 
         def kill_at(n_done: int, n_total: int) -> None:
-            if n_done >= n_total // 4 and not killed:
-                while not (worker := runner.worker_of(nodes[0].node_id)):
-                    time.sleep(0.001)  # until the node is at a part
+            worker = runner.worker_of(nodes[0].node_id)  # 0 if the node is at no part: then the next time
+            if n_done >= n_total // 4 and worker and not killed:
                 os.kill(worker, signal.SIGKILL)  # Ray kills the node's manager; a machine dies as a whole
                 cluster.remove_node(nodes[0], allow_graceful=False)
                 killed.append(len(list(Path(output).glob("part-*"))))

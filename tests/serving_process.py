@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 COMMAND = [sys.executable, "-c", "from gemel.cli import main; main()", "serve"]
 
 
@@ -32,7 +32,11 @@ class RunningServer:
         self._news = threading.Condition()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.port = int(self.wait_for("ready", START_SECONDS)["port"])
+        try:
+            self.port = int(self.wait_for("ready", START_SECONDS)["port"])
+        except AssertionError:
+            self.process.kill()
+            raise
         self.url = f"http://127.0.0.1:{self.port}"
 
     def _listen(self) -> None:
@@ -43,7 +47,7 @@ class RunningServer:
                     self.log.append(json.loads(line) if line.startswith("{") else {"event": line.strip()})
                     self._news.notify_all()
 
-    def wait_for(self, event: str, seconds: float = 20.0, after: int = 0) -> dict[str, Any]:
+    def wait_for(self, event: str, seconds: float = 60.0, after: int = 0) -> dict[str, Any]:
         """The first log entry of that event, from an entry on."""
         until = time.monotonic() + seconds
         with self._news:
@@ -79,9 +83,9 @@ class RunningServer:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(20)
+            code = self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
-        self._listener.join()
+        self._listener.join(30)
         return code

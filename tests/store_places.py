@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -57,8 +58,11 @@ class PostgresServer:
         """Let this user in by password only."""
         file = self.data / "pg_hba.conf"
         file.write_text(f"local all {user} scram-sha-256\n{file.read_text()}")
+        loaded = self.execute("select pg_conf_load_time()")
         self.execute("select pg_reload_conf()")
-        time.sleep(0.2)
+        deadline = time.monotonic() + 60
+        while self.execute("select pg_conf_load_time()") == loaded and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def kill(self) -> None:
         """End the server as a power cut would: all of its processes at once, with nothing written."""
@@ -66,12 +70,13 @@ class PostgresServer:
 
         parent = psutil.Process(self._server.get_pid())
         for process in (parent, *parent.children()):
-            os.kill(process.pid, signal.SIGKILL)
-        parent.wait(10)
+            with suppress(ProcessLookupError):  # which ends when its parent has
+                os.kill(process.pid, signal.SIGKILL)
+        parent.wait(60)
 
     def restart(self) -> None:
         """Start it again, with what is on the disk."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 self._server.ensure_postgres_running()

@@ -18,7 +18,7 @@ def run(
     *arguments: object, stdin: str = "", check: int = 0, **settings: Any
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*GEMEL, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120, **settings
+        [*GEMEL, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=300, **settings
     )
     assert done.returncode == check, done.stderr
     return done
@@ -50,7 +50,7 @@ def on_a_terminal(*arguments: object, typed: Sequence[str] = (), prompt: str = "
         os.close(theirs)
         shown, to_type = b"", list(typed)
         try:
-            while select.select([ours], [], [], 60)[0] and (block := os.read(ours, 1 << 16)):
+            while select.select([ours], [], [], 300)[0] and (block := os.read(ours, 1 << 16)):
                 shown += block
                 if to_type and shown.count(prompt.encode()) > len(typed) - len(to_type):
                     os.write(ours, to_type.pop(0).encode())

@@ -17,6 +17,7 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
 from gemel.train.batches import Rows
 from gemel.train.bfloat16 import decide, forward_in_bfloat16
+from gemel.train.card import write_card
 from gemel.train.config import TrainConfig
 from gemel.train.dropout import dropout_of
 from gemel.train.interrupts import held_interrupts
@@ -24,6 +25,7 @@ from gemel.train.lora import add_adapters, keep_to_adapters, merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
+from gemel.train.run_card import facts_of_run
 from gemel.train.state import RunState, load_state, recover_run, save_state
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.telling import Tell, told_steps
@@ -46,6 +48,13 @@ class TrainResult:
     seconds: float
     stopped_early: bool
     is_complete: bool = True  # all steps were made: nothing was left for want of time or patience
+
+    def draw_curves(self) -> list[Path]:
+        """Put a picture of the loss and the validation score beside the model, as PNG and SVG."""
+        from gemel.train.curves import draw_curves
+
+        place = self.model.parent
+        return draw_curves(MetricsFile(place / "metrics.jsonl").read(), place.name, place / "curves")
 
 
 def train(
@@ -78,7 +87,10 @@ def train(
         except (KeyboardInterrupt, ProcessLost):
             run.checkpoint()
             raise
-    return run.finish()
+    result = run.finish()
+    if run.team.is_leader:
+        write_card(result.model, facts_of_run(step, examples, run.config, result.model, result.best_score))
+    return result
 
 
 class _Run:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -76,9 +77,9 @@ def test_an_interrupted_run_is_continued_by_the_same_command(tiny_bert: Path, tm
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([*GEMEL, *command], **pipes, preexec_fn=heeds) as process:
         while process.poll() is None and not state.exists():
-            pass
+            time.sleep(0.002)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "what is done is kept in" in errors.decode()
     assert "stopped" in errors.decode()

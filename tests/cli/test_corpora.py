@@ -419,14 +419,14 @@ def test_an_interrupt_leaves_what_was_written(
         while process.poll() is None and not (partial_file.exists() and partial_file.stat().st_size > 1e5):
             time.sleep(0.01)
         process.send_signal(number)
-        _, errors = process.communicate()
+        _, errors = process.communicate(timeout=300)
     assert process.returncode == code
     told = [line for line in errors.decode().splitlines() if line]
     assert told == [f"gemel: what was written is kept in {output}.partial", "gemel: stopped"]
     with gzip.open(partial_file, "rt") if ending else partial_file.open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) > 1_000
-    assert all(row["text_b"] for row in rows)
+        n_rows = sum(bool(row["text_b"]) for row in csv.DictReader(file))
+    with gzip.open(partial_file, "rt") if ending else partial_file.open() as file:
+        assert n_rows == sum(1 for _ in file) - 1 > 1_000
     assert not (tmp_path / output).exists()
 
 

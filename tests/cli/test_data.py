@@ -22,7 +22,7 @@ def run(*arguments: object, check: int = 0, **settings: Any) -> subprocess.Compl
     environment = {name: value for name, value in os.environ.items() if name != "GEMEL_DATA"}
     done = subprocess.run(
         [*GEMEL, "data", *map(str, arguments)],
-        **{"capture_output": True, "text": True, "timeout": 60, "env": environment, **settings},
+        **{"capture_output": True, "text": True, "timeout": 300, "env": environment, **settings},
     )
     assert done.returncode == check, done.stderr
     return done

@@ -44,7 +44,7 @@ def run(*arguments: object, check: int = 0, **settings: Any) -> subprocess.Compl
     environment.update(settings.pop("env", {}))
     done = subprocess.run(
         [*GEMEL, "evaluate", *map(str, arguments)],
-        **{"capture_output": True, "text": True, "timeout": 120, "env": environment, **settings},
+        **{"capture_output": True, "text": True, "timeout": 300, "env": environment, **settings},
     )
     assert done.returncode == check, done.stderr
     return done

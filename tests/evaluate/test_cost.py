@@ -32,7 +32,7 @@ def test_times_follow_from_the_speeds_that_were_measured(toy_encoder: ToyEncoder
     cost = measure_cost(toy_encoder, reader, sentences(200), n_texts=10_000, n_pairs=50)
     assert (cost.n_pairs, cost.n_measured_texts, cost.n_measured_pairs) == (49_995_000, 200, 50)
     assert reader.n_read == 50 + 8
-    assert 50 < cost.pairs_per_second <= 500
+    assert 0 < cost.pairs_per_second <= 500
     assert cost.reranker_mining_seconds == pytest.approx(49_995_000 / cost.pairs_per_second)
     assert cost.reranker_query_seconds == pytest.approx(10_000 / cost.pairs_per_second)
     assert cost.encoder_mining_seconds > 10_000 / cost.texts_per_second

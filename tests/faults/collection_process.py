@@ -270,11 +270,15 @@ def read_along(folder: str, seconds: float) -> dict[str, Any]:
         finally:
             os._exit(0)
 
+    def n_changes() -> int:
+        return sum(entry == ["end"] for entry in trial.log.read())
+
     def work() -> tuple[list[str], int]:
         warnings.simplefilter("error")
         wrong, n_searches, end = [], 0, time.monotonic() + seconds
+        latest = end + 120  # for where both are slow
         with Collection.open(trial.folder, HashEncoder(), read_only=True) as collection:
-            while time.monotonic() < end:
+            while time.monotonic() < (end if min(n_searches, n_changes()) > 10 else latest):
                 found = [hit.record for hits in collection.search(["a", "b"], k=50) for hit in hits]
                 found += [hit.record for hit in collection.lexical("text of r1", k=50)]
                 found += list(collection.records("length > 20"))
@@ -287,9 +291,9 @@ def read_along(folder: str, seconds: float) -> dict[str, Any]:
     finally:
         os.kill(writer, signal.SIGKILL)
         os.waitpid(writer, 0)
-    n_changes = sum(entry == ["end"] for entry in trial.log.read())
+    n_made = n_changes()
     trial.settle("at the end")
-    return trial.told(n_searches=n_searches, n_changes=n_changes) | {"wrong": [*wrong, *trial.wrong]}
+    return trial.told(n_searches=n_searches, n_changes=n_made) | {"wrong": [*wrong, *trial.wrong]}
 
 
 def kill_after_all(work: Callable[[], Any]) -> bool:

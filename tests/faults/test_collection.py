@@ -30,7 +30,9 @@ def run(script: str, *, library: Path | None = None, **settings: Any) -> dict[st
         environment["LD_PRELOAD"] = str(library)
         settings["library"] = library
     command = [sys.executable, str(HERE / script), json.dumps(settings, default=str)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=2_400, check=False
+    )
     assert ended.stderr == ""
     outcome: dict[str, Any] = json.loads(ended.stdout)
     return outcome

@@ -242,7 +242,9 @@ def test_a_writer_goes_on_when_the_other_has_ended(collection: Collection) -> No
     assert len(collection) == 5
 
 
-def test_many_threads_may_use_one_collection(collection: Collection) -> None:
+def test_many_threads_may_use_one_collection(tmp_path: Path, toy_encoder: ToyEncoder) -> None:
+    Collection.create(tmp_path / "shared", toy_encoder).close()
+    collection = Collection.open(tmp_path / "shared", toy_encoder, timeout_seconds=120)
     errors: list[Exception] = []
 
     def work(number: int) -> None:
@@ -263,6 +265,7 @@ def test_many_threads_may_use_one_collection(collection: Collection) -> None:
     assert errors == []
     assert len(collection) == 6 * 5 * 5
     assert collection.doctor().is_sound
+    collection.close()
 
 
 def test_a_reader_keeps_its_moment_while_others_see_a_later_one(collection: Collection) -> None:

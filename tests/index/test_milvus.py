@@ -92,7 +92,7 @@ def test_milvus_lets_through_the_same(filtered: Store, text: str, expected: list
 
 
 def test_a_server_is_used_by_the_same_code(server: MilvusServer, toy_encoder: ToyEncoder) -> None:
-    with create_collection(address_in(server.uri, "notes"), toy_encoder, timeout_seconds=60) as made:
+    with create_collection(address_in(server.uri, "notes"), toy_encoder, timeout_seconds=180) as made:
         made.add(["the dog sleeps", "a man plays guitar"], ["a", 7], [{"year": 2019}, {"year": 2021}])
         assert [hit.record.id for hit in made.search(["dog"], k=2)[0]] == ["a", 7]
         assert [hit.record.id for hit in made.search(["dog"], filter="year > 2020")[0]] == [7]
@@ -106,7 +106,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     acknowledged: list[int] = []
     errors: list[Exception] = []
     stop = threading.Event()
-    with create_collection(address_in(server.uri, "killed"), toy_encoder, timeout_seconds=60) as collection:
+    with create_collection(address_in(server.uri, "killed"), toy_encoder, timeout_seconds=180) as collection:
 
         def add() -> None:
             try:
@@ -133,7 +133,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
         assert len(collection.search(["the dog"], k=10)[0]) == 10
 
 
-def _wait_for_more(acknowledged: list[int], seconds: float = 90) -> None:
+def _wait_for_more(acknowledged: list[int], seconds: float = 240) -> None:
     n_wanted, deadline = len(acknowledged) + 50, time.monotonic() + seconds
     while len(acknowledged) < n_wanted:
         assert time.monotonic() < deadline, "it takes too long"

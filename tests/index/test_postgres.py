@@ -108,7 +108,7 @@ def test_a_server_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
         with pytest.raises(ServerError, match=r"postgresql://me:\*\*\*@.*cannot be reached") as told:
             open_collection(uri, timeout_seconds=1)
         assert PLAIN_SECRET not in _everything(told.value)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,8 @@ def test_a_second_writer_waits_and_is_told(
     with psycopg.connect(server.uri) as connection:
         schema.lock_writers(connection, read_address(place.address()))
         with (
-            open_collection(place.address(), toy_encoder, timeout_seconds=0.5) as second,
-            pytest.raises(Busy, match=r"is being written by others.* 0\.5 seconds"),
+            open_collection(place.address(), toy_encoder, timeout_seconds=5) as second,
+            pytest.raises(Busy, match=r"is being written by others.* 5 seconds"),
         ):
             second.add(["a"])
         assert collection.search(["a"]) == [[]]  # readers do not wait
@@ -236,7 +236,7 @@ def test_many_threads_and_processes_agree(place: Place, collection: Store, toy_e
 
     def work(number: int) -> None:
         try:
-            with open_collection(place.address(), ToyEncoder()) as own:
+            with open_collection(place.address(), ToyEncoder(), timeout_seconds=120) as own:
                 for turn in range(4):
                     ids = [f"{number} {turn} {n}" for n in range(10)]
                     for store in (collection, own):  # the same twice: once new, once unchanged
@@ -313,17 +313,17 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed(toy_encoder: Toy
             assert set(acknowledged) <= there
             assert len(there - set(acknowledged)) <= 20
             assert len(collection.search(["the dog"], k=10)[0]) == 10
-            impatient = open_collection(address, timeout_seconds=1)
+            impatient = open_collection(address, timeout_seconds=5)
             assert impatient.count() == len(there)
             server.kill()
-            with pytest.raises(ServerError, match="cannot be reached, and was not back within 1 seconds"):
+            with pytest.raises(ServerError, match="cannot be reached, and was not back within 5 seconds"):
                 impatient.count()
             impatient.close()
     finally:
         server.stop()
 
 
-def _wait_for_more(acknowledged: list[int], seconds: float = 60) -> None:
+def _wait_for_more(acknowledged: list[int], seconds: float = 180) -> None:
     n_wanted, deadline = len(acknowledged) + 100, time.monotonic() + seconds
     while len(acknowledged) < n_wanted:
         assert time.monotonic() < deadline, "it takes too long"

@@ -84,7 +84,7 @@ def test_the_command_makes_fills_and_indexes(tiny_bert: Path, tmp_path: Path) ->
         env={**os.environ, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -30,7 +30,7 @@ def on_a_cluster(*command: object) -> Any:
         env={**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS.parent}", "RAY_DEDUP_LOGS": "0"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -104,7 +104,7 @@ def test_the_command_encodes_on_a_cluster_that_it_starts(tiny_bert: Path, tmp_pa
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -107,16 +107,16 @@ def test_jobs_of_one_runner_share_a_step_and_those_of_another_do_not(batcher: Ba
 
 def test_a_query_waits_for_one_step_of_bulk_work_not_for_the_job(batcher: Batcher) -> None:
     async def scenario() -> None:
-        bulk = Doubling(seconds=0.005)
+        bulk = Doubling(seconds=0.02)
         query = Noting(bulk)
-        large = batcher.submit(bulk, list(range(20, 60)), [LONGEST_BULK_STEP] * 40)
+        large = batcher.submit(bulk, list(range(20, 420)), [LONGEST_BULK_STEP] * 400)
         await until(lambda: len(bulk.steps) >= 2)
         n_before = len(bulk.steps)
         small = batcher.submit(query, [7], [5])
         assert await asyncio.wait_for(small.future, 10) == [14]
         assert query.n_others <= n_before + 2
         assert not large.future.done()
-        assert await asyncio.wait_for(large.future, 10) == [2 * item for item in range(20, 60)]
+        batcher.cancel(large)
 
     asyncio.run(scenario())
 

@@ -76,7 +76,7 @@ def stored(keeper: RunningServer, tiny_models: TinyModels, root: Path) -> Iterat
 def failure_of(running: RunningServer, answer: httpx.Response) -> dict[str, Any]:
     """What the log says of a request that failed; its line comes before the answer."""
     id_ = answer.headers["x-request-id"]
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         for entry in running.log:
             if (entry["event"], entry.get("id")) == ("failure", id_):
@@ -403,18 +403,22 @@ def test_many_at_once_neither_wait_for_each_other_nor_fail(keeper: RunningServer
 
 
 def test_searches_do_not_wait_for_clusterings(keeper: RunningServer) -> None:
+    assert any(n_clusterings_during_a_search(keeper) > 0 for _ in range(3))
+
+
+def n_clusterings_during_a_search(keeper: RunningServer) -> int:
+    """How many of four that were begun before a search are still at work after it."""
     from concurrent.futures import ThreadPoolExecutor
 
-    texts = sentences(3_000, seed=3)
-    slow = {"texts": texts, "method": "kmeans", "n_clusters": 200}
+    slow = {"texts": sentences(3_000, seed=3), "method": "kmeans", "n_clusters": 200}
     with ThreadPoolExecutor(4) as pool:
         clusterings = [pool.submit(keeper.post, "/v1/cluster", slow) for _ in range(4)]
         time.sleep(0.3)
         found = keeper.post("/v1/search", {"collection": "stored", "queries": "the man"})
         n_running = sum(not each.done() for each in clusterings)
         assert found.status_code == 200
-        assert n_running > 0
         assert [each.result().status_code for each in clusterings] == [200] * 4
+    return n_running
 
 
 def test_the_demo_collection_is_made_once_for_each_model(tiny_models: TinyModels, tmp_path: Path) -> None:

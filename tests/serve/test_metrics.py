@@ -63,9 +63,9 @@ def test_counters_and_histograms_are_written_as_prometheus_reads_them() -> None:
 def test_an_unknown_method_or_path_is_told_where_to_look(server: RunningServer, method: str) -> None:
     import httpx
 
-    wrong = httpx.request(method, server.url + "/embed")
+    wrong = httpx.request(method, server.url + "/embed", timeout=60)
     assert wrong.status_code == 405
     assert wrong.headers["allow"] == "POST"
-    nothing = httpx.request(method, server.url + "/embed/")
+    nothing = httpx.request(method, server.url + "/embed/", timeout=60)
     assert nothing.status_code == 404
     assert "/openapi.json" in nothing.json()["error"]["message"]

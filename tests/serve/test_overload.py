@@ -6,7 +6,7 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -29,9 +29,9 @@ def busy_server(tiny_models: TinyModels) -> Iterator[RunningServer]:
 def held(server: RunningServer) -> Iterator[socket.socket]:
     """A request that is being read, and stays so: the server has no room for another."""
     before = server.metric("gemel_requests")
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         connection.sendall(_head(len(BODY)) + BODY[:5])
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while server.metric("gemel_requests") == before:
             assert time.monotonic() < until, "the request was never begun"
         yield connection
@@ -39,7 +39,7 @@ def held(server: RunningServer) -> Iterator[socket.socket]:
 
 @pytest.fixture
 def connection(busy_server: RunningServer) -> Iterator[http.client.HTTPConnection]:
-    opened = http.client.HTTPConnection("127.0.0.1", busy_server.port, timeout=10)
+    opened = http.client.HTTPConnection("127.0.0.1", busy_server.port, timeout=30)
     yield opened
     opened.close()
 
@@ -52,6 +52,15 @@ def _head(length: int, more: str = "", path: str = "/embed") -> bytes:
 def _post(connection: http.client.HTTPConnection, path: str = "/embed") -> http.client.HTTPResponse:
     connection.request("POST", path, BODY, HEADERS)
     return connection.getresponse()
+
+
+def _received_until(connection: socket.socket, is_enough: Callable[[bytes], bool]) -> bytes:
+    received = b""
+    while not is_enough(received):
+        chunk = connection.recv(65_536)
+        assert chunk, received
+        received += chunk
+    return received
 
 
 def test_a_connection_that_was_turned_away_can_be_used_again(
@@ -91,14 +100,12 @@ def test_it_is_told_whatever_the_client_wants_of_the_connection(
     size = 1 if more.startswith("X") else len(BODY)
     with (
         held(busy_server),
-        socket.create_connection(("127.0.0.1", busy_server.port), timeout=10) as connection,
+        socket.create_connection(("127.0.0.1", busy_server.port), timeout=30) as connection,
     ):
         connection.sendall(_head(len(BODY), more) + BODY[:size])
         for start in range(size, len(BODY), size):
             connection.sendall(BODY[start : start + size])
-        received = connection.recv(65_536)
-        while b"Overloaded" not in received:
-            received += connection.recv(65_536)
+        received = _received_until(connection, lambda received: b"Overloaded" in received)
     assert b" 429 " in received
     assert received.lower().count(b"content-length") == 1
 
@@ -115,24 +122,22 @@ def test_who_needs_more_than_the_short_answer_is_told_by_the_application(
     head = head.replace(b"Host: localhost", f"Host: 127.0.0.1:{busy_server.port}".encode())
     with (
         held(busy_server),
-        socket.create_connection(("127.0.0.1", busy_server.port), timeout=10) as connection,
+        socket.create_connection(("127.0.0.1", busy_server.port), timeout=30) as connection,
     ):
         connection.sendall(head + BODY)
-        received = connection.recv(65_536)
-        while b"Overloaded" not in received:
-            received += connection.recv(65_536)
+        received = _received_until(connection, lambda received: b"Overloaded" in received)
         assert b" 429 " in received
         assert (b"connection: close" in received.lower()) == (first == "HTTP/1.0")
         assert (b"x-request-id" in received.lower()) == ("Origin" in more)
 
 
 def test_who_is_turned_away_and_never_sends_the_body_is_told_so_all_the_same(tiny_models: TinyModels) -> None:
-    options = ("--max-concurrent-requests", "1", "--body-timeout-seconds", "1.5")
+    options = ("--max-concurrent-requests", "1", "--body-timeout-seconds", "6")
     running = RunningServer("--model", str(tiny_models.encoder_folder), *options)
     try:
         with (
             held(running),
-            socket.create_connection(("127.0.0.1", running.port), timeout=10) as connection,
+            socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection,
         ):
             connection.sendall(_head(len(BODY)) + BODY[:3])
             received = b""
@@ -144,11 +149,12 @@ def test_who_is_turned_away_and_never_sends_the_body_is_told_so_all_the_same(tin
 
 
 def test_requests_sent_one_behind_the_other_are_answered_in_order(busy_server: RunningServer) -> None:
-    with socket.create_connection(("127.0.0.1", busy_server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", busy_server.port), timeout=30) as connection:
         connection.sendall(3 * (_head(len(BODY)) + BODY))
-        received = b""
-        while received.count(b"HTTP/1.1 ") < 3 or not received.rstrip().endswith((b"]", b"}")):
-            received += connection.recv(65_536)
+        received = _received_until(
+            connection,
+            lambda all_: all_.count(b"HTTP/1.1 ") == 3 and all_.rstrip().endswith((b"]", b"}")),
+        )
     assert received.startswith(b"HTTP/1.1 200 ")
 
 

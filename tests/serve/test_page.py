@@ -40,7 +40,7 @@ def test_the_page_asks_nobody_else_and_runs_nothing_inline(server: RunningServer
 def test_only_the_page_s_own_parts_are_sent(server: RunningServer) -> None:
     assert server.get("/page/app.js").headers["content-type"] == "text/javascript; charset=utf-8"
     for name in ("absent.js", "..%2fapp.py", "%2e%2e%2fapp.py", "../app.py"):
-        assert httpx.get(f"{server.url}/page/{name}").status_code == 404
+        assert httpx.get(f"{server.url}/page/{name}", timeout=60).status_code == 404
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,8 @@ def test_hits_come_as_one_types_and_say_why(page: Page) -> None:
         "[...document.querySelectorAll('.hit i')].every(each => Number(each.textContent.split('= ')[1]) < 9)"
     )
     browser.write("#filter", "length <")
+    browser.wait_for("document.querySelector('#results .empty')")
+    browser.run("new Promise(done => setTimeout(done, 1500))")  # the explained hits are asked for later
     browser.wait_for("document.querySelector('#results .empty')")
     assert "filter" in browser.text("#results")
     browser.errors.clear()  # that the server has refused the half-written filter
@@ -243,7 +245,7 @@ def test_duplicates_follow_the_threshold_and_are_exported(page: Page, tmp_path: 
         browser.click(f"#export-{kind}")
         file = tmp_path / f"duplicates.{kind}"
         browser.wait_for("true")
-        for _ in range(100):
+        for _ in range(1_200):
             if file.is_file():
                 break
             browser.run("new Promise(done => setTimeout(done, 50))")

@@ -119,11 +119,12 @@ def test_the_servers_own_origin_is_heard(server: RunningServer) -> None:
 
 def test_only_the_page_that_was_named_may_ask_across_origins(guarded: RunningServer) -> None:
     preflight = {"Origin": PAGE, "Access-Control-Request-Method": "POST"}
-    allowed = httpx.options(guarded.url + "/embed", headers=preflight)
+    allowed = httpx.options(guarded.url + "/embed", headers=preflight, timeout=60)
     assert allowed.status_code == 204
     assert allowed.headers["access-control-allow-origin"] == PAGE
     assert "authorization" in allowed.headers["access-control-allow-headers"]
-    refused = httpx.options(guarded.url + "/embed", headers={**preflight, "Origin": "https://evil.example"})
+    foreign = {**preflight, "Origin": "https://evil.example"}
+    refused = httpx.options(guarded.url + "/embed", headers=foreign, timeout=60)
     assert refused.status_code == 403
     assert "access-control-allow-origin" not in refused.headers
 
@@ -141,7 +142,7 @@ def test_a_page_may_send_the_headers_of_its_client_and_read_ours(guarded: Runnin
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": OPENAI_NODE,
     }
-    allowed = httpx.options(guarded.url + "/v1/embeddings", headers=preflight)
+    allowed = httpx.options(guarded.url + "/v1/embeddings", headers=preflight, timeout=60)
     assert allowed.status_code == 204
     assert allowed.headers["access-control-allow-headers"] == OPENAI_NODE
     assert allowed.headers["vary"] == "Origin, Access-Control-Request-Headers"
@@ -159,7 +160,7 @@ def test_what_are_no_names_of_headers_is_not_repeated(guarded: RunningServer, wa
         "Access-Control-Request-Headers": wanted,
     }
     raw = {name: value.encode("latin-1") for name, value in preflight.items()}
-    allowed = httpx.options(guarded.url + "/embed", headers=raw)
+    allowed = httpx.options(guarded.url + "/embed", headers=raw, timeout=60)
     assert allowed.status_code == 204
     assert allowed.headers["access-control-allow-headers"].startswith("authorization, content-type, ")
 
@@ -175,7 +176,7 @@ def test_what_are_no_names_of_headers_is_not_repeated(guarded: RunningServer, wa
     ],
 )
 def test_what_is_no_plain_json_is_refused(server: RunningServer, headers: dict[str, str]) -> None:
-    refused = httpx.post(server.url + "/embed", content=b'{"inputs": "a"}', headers=headers)
+    refused = httpx.post(server.url + "/embed", content=b'{"inputs": "a"}', headers=headers, timeout=60)
     assert refused.status_code == 415
 
 
@@ -210,7 +211,8 @@ def test_the_limit_is_named_in_the_refusal(guarded: RunningServer, inputs: list[
 
 def test_a_body_that_grows_over_the_limit_without_announcing_it_is_refused(guarded: RunningServer) -> None:
     headers = {"Content-Type": "application/json", **bearer(READ_KEY)}
-    refused = httpx.post(guarded.url + "/embed", content=(b" " * 1_000 for _ in range(20)), headers=headers)
+    content = (b" " * 1_000 for _ in range(20))
+    refused = httpx.post(guarded.url + "/embed", content=content, headers=headers, timeout=60)
     assert refused.status_code == 413
     assert "max_body_bytes=5,000" in refused.text
 

@@ -55,7 +55,7 @@ def test_an_answer_that_is_being_sent_is_sent_to_its_end(
     start, _, body = bytes(received).partition(b"\r\n\r\n")
     assert len(body) == int(start.lower().partition(b"content-length: ")[2].split()[0]) > 3_000_000
     assert len(json.loads(body)) == 20
-    assert running.process.wait(20) == 0
+    assert running.process.wait(60) == 0
     assert told_at_the_end(running)["abandoned"] == 0
 
 
@@ -66,7 +66,7 @@ def test_an_answer_that_is_cut_is_told_as_abandoned(slow_reader: tuple[RunningSe
     time.sleep(1.5)
     assert running.process.poll() is None
     running.signal(signal.SIGTERM)  # a second one does not wait
-    assert running.process.wait(10) == 0
+    assert running.process.wait(60) == 0
     assert told_at_the_end(running)["abandoned"] == 1
 
 

@@ -50,7 +50,7 @@ def test_collections_of_a_store_are_served(tiny_models: TinyModels, database: Po
     assert answer.headers["retry-after"] == "1"
     assert str(database.data) not in answer.text
     database.restart()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while running.post("/v1/collections/stored/search", asked).status_code != 200:
         assert time.monotonic() < deadline
         time.sleep(0.2)

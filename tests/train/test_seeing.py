@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gemel import load_trainable, read_examples
 from gemel.reproduce.sources import parse_source
+from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.card import CardFacts, base_name, format_card, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
@@ -50,6 +52,28 @@ def test_the_card_tells_data_recipe_and_scores(tmp_path: Path) -> None:
     ):
         assert part in card
     assert "patience" not in card
+
+
+def test_a_run_from_python_leaves_a_card_and_can_be_drawn(tiny_bert: Path, tmp_path: Path) -> None:
+    rows = "".join(f"the man {n}\ta woman {n}\t{n % 5}\n" for n in range(20))
+    (tmp_path / "pairs.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}", encoding="utf-8")
+    examples = read_examples(tmp_path / "pairs.tsv", score_range=(0, 5))
+    step = SentenceEncoderStep(load_trainable(tiny_bert), build_objective(None, examples.kind, dim=32))
+    config = TrainConfig(batch_size=8, weight_decay=0.5)
+    result = train(step, examples, tmp_path / "mine", config, validate=lambda encoder: 0.25)
+    card = (result.model / "README.md").read_text(encoding="utf-8")
+    for part in (
+        f"# mine\n\n## Training\n\n- started from: `{tiny_bert.name}`\n",
+        "- data: pairs.tsv (first = sentence1, second = sentence2, score = score), 20 examples\n",
+        "- objective: cosine\n",
+        "- weight_decay: 0.5\n",
+        "| validation | 0.2500 |",
+    ):
+        assert part in card
+    assert str(tmp_path) not in card
+    assert "base_model" not in card  # which nobody finds by the name of a folder
+    assert result.draw_curves() == [tmp_path / "mine" / name for name in ("curves.png", "curves.svg")]
+    assert "mine" in (tmp_path / "mine" / "curves.svg").read_text(encoding="utf-8")
 
 
 def test_a_card_names_no_folder_of_this_machine(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""What a run knows of itself, for the card of its model; a recipe, which knows more, writes another."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gemel.checkpoint import read_licence
+from gemel.checkpoint.infersent import is_infersent_folder
+from gemel.data.examples import Examples
+from gemel.train.card import CardFacts
+from gemel.train.config import TrainConfig
+from gemel.train.mixing import MixedExamples
+from gemel.train.steps import CrossEncoderStep, Step
+
+_FOLDERS = re.compile(r"\S*/")
+_HUB_CACHE = "models--"
+
+
+def facts_of_run(
+    step: Step,
+    examples: Examples | MixedExamples,
+    config: TrainConfig,
+    model: Path,
+    best_score: float | None,
+) -> CardFacts:
+    """The facts of a run whose model is in a folder."""
+    return CardFacts(
+        name=model.parent.name,
+        base_model=_started_from(step),
+        licence=read_licence(model),
+        objective=step.objective.describe(),
+        losses=step.objective.losses(),
+        truncations=step.objective.truncations(),
+        n_examples=len(examples),
+        data=_told(examples),
+        settings={**config.to_dict(), "tensorboard": None},
+        scores={} if best_score is None else {"validation": best_score},
+        is_cross_encoder=isinstance(step, CrossEncoderStep),
+        labels=() if isinstance(examples, MixedExamples) else examples.label_names,
+        is_infersent=is_infersent_folder(model),
+    )
+
+
+def _started_from(step: Step) -> str:
+    """The name of the model on the hub, if it lies in the hub's cache, or its folder."""
+    folder = getattr(step.model, "folder", None)
+    if folder is None:
+        return type(step.model).__name__
+    hub = next((part for part in folder.path.parts if part.startswith(_HUB_CACHE)), None)
+    return str(folder.path) if hub is None else hub.removeprefix(_HUB_CACHE).replace("--", "/")
+
+
+def _told(examples: Examples | MixedExamples) -> str:
+    """Where the examples are from, without the folders of this machine."""
+    parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
+    return ", ".join(_FOLDERS.sub("", part.origin) for part in parts)
