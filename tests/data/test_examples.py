@@ -354,17 +354,6 @@ def test_limit_takes_the_first_good_rows_and_reads_no_further(save: Any) -> None
         read_examples(path, limit=0)
 
 
-def test_rows_with_a_text_of_too_many_characters_are_left_out_and_counted(save: Any) -> None:
-    path = save("x.tsv", "sentence1\tsentence2\nfive!\tb\nc\tsix...\nélan…\td\n")
-    read = read_examples(path, max_characters=5)
-    assert read.columns["first"] == ["five!", "élan…"]  # characters, not bytes
-    assert read.describe().endswith("left out: 1 longer than 5 characters")
-    with pytest.raises(InvalidInput, match=r"holds no pairs \(left out: 3 longer than 4 characters\)"):
-        read_examples(path, max_characters=4)
-    with pytest.raises(InvalidInput, match="max_characters is 0; expected at least 1"):
-        read_examples(path, max_characters=0)
-
-
 HEADER = "sentence1\tsentence2\tscore"
 BAD_ROWS = {
     "empty text": (HEADER, "a\t \t1", "line 3: sentence2 is empty; expected a text"),

@@ -69,7 +69,7 @@ def test_a_body_of_millions_of_entries_keeps_nobody_waiting_for_long(
     server: RunningServer, path: str, before: str, entry: str
 ) -> None:
     body = body_of(before, entry, "]}", 15_900_000)
-    assert any(longest_wait_for_health(server, path, body) < 3 for _ in range(3))
+    assert any(longest_wait_for_health(server, path, body) < 10 for _ in range(3))
 
 
 def longest_wait_for_health(server: RunningServer, path: str, body: bytes) -> float:
