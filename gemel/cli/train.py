@@ -24,9 +24,9 @@ SETTINGS = (
 DATA_FLAGS = ("kind", "score_range", "skip_bad_rows", "limit", "max_characters")
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
-    *("examples", "validate", "score_range", "kind", "objective", "settings", "cross_encoder"),
-    *("skip_bad_rows", "teacher", "column", "prompt", "pooling", "max_tokens", "label_names"),
-    *("where", "limit", "max_characters"),
+    *DATA_FLAGS,
+    *("examples", "validate", "column", "where", "label_names", "objective", "settings", "cross_encoder"),
+    *("teacher", "prompt", "pooling", "max_tokens"),
 )
 # As the registry of objectives has them; it is not asked, for that takes seconds of importing torch.
 OBJECTIVE_NAMES = (

@@ -11,7 +11,7 @@ from gemel.errors import InvalidInput
 def without_long_texts(examples: Examples, max_characters: int, limit: int | None = None) -> Examples:
     """The examples whose texts have so many characters at most, the first `limit` of them."""
     if max_characters < 1:
-        raise InvalidInput(f"max_characters is {max_characters!r}; expected at least 1: let some texts be")
+        raise InvalidInput(f"max_characters is {max_characters!r}; expected at least 1, such as 120")
     if limit is not None and limit < 1:
         raise InvalidInput(f"limit is {limit!r}; expected at least 1: ask for one example or more")
     lengths = (max(map(len, texts)) for texts in zip(*examples.columns.values(), strict=True))
@@ -20,7 +20,7 @@ def without_long_texts(examples: Examples, max_characters: int, limit: int | Non
     if not short:
         raise InvalidInput(
             f"all {n_long:,} {examples.kind} of {examples.origin} have a text of more than "
-            f"max_characters={max_characters:,}; let longer ones be"
+            f"max_characters={max_characters:,}; give a larger one"
         )
     left_out = {
         **examples.left_out,

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import read_encoder_folder, read_licence
-from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
-from gemel.errors import InvalidModel
 from gemel.reproduce.overlap import NOT_LOOKED_FOR
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.train import MixedExamples, TrainConfig, TrainResult
 from gemel.train.card import CardFacts, base_name, write_card
-from gemel.train.curves import draw_curves
-from gemel.train.metrics import MetricsFile
+from gemel.train.run_card import facts_of_run
 from gemel.train.steps import Step
 
 
@@ -43,48 +39,28 @@ class Outcome:
         """The card, the curves and the result of a stage."""
         write_card(self.result.model, self._facts())
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
-            metrics = MetricsFile(place / "metrics.jsonl").read()
-            draw_curves(metrics, f"{self.recipe.name}, seed {self.config.seed}", place / "curves")
+            self.result.draw_curves(f"{self.recipe.name}, seed {self.config.seed}")
         values = {**vars(self.result), "model": "model", "overlap": self.overlaps[self.number]}
         write_json(place / "result.json", values)
 
     def _facts(self) -> CardFacts:
-        examples, objective, model = self.examples, self.step.objective, self.result.model
-        overlap = self.overlaps[self.number]
-        return CardFacts(
+        """What the run knows, and what the recipe knows better."""
+        overlap, result = self.overlaps[self.number], self.result
+        return replace(
+            facts_of_run(self.step, self.examples, self.config, result.model, result.best_score),
             name=self.recipe.name,
             base_model=self.recipe.model,
-            licence=read_licence(model),  # that of the model it came from, which saving has kept
             objective=told_objective(self.stage, self.step),
-            losses=objective.losses(),
-            truncations=objective.truncations(),
-            n_examples=len(examples),
             data=_told_data(self.stage),
             stages_before=[self._told_of(before) for before in range(1, self.number)],
-            settings=self._settings(),
             overlap="" if overlap == NOT_LOOKED_FOR else overlap,
             scores=self._scores(),
-            is_cross_encoder=self.recipe.kind == "cross-encoder",
-            labels=() if isinstance(examples, MixedExamples) else examples.label_names,
-            is_infersent=is_infersent_folder(model),
         )
 
     def _told_of(self, number: int) -> str:
         """An earlier stage in a line of the card: a model has learnt from all of them."""
         told, overlap = _told_data(self.recipe.stages[number - 1]), self.overlaps[number]
         return f"stage {number}: {told}" + ("" if overlap == NOT_LOOKED_FOR else f"; {overlap}")
-
-    def _settings(self) -> dict[str, Any]:
-        """All but a folder of this machine."""
-        return {**self._shape(), **self.config.to_dict(), "tensorboard": None}
-
-    def _shape(self) -> dict[str, Any]:
-        """What the model makes of a text, where a folder says so."""
-        try:
-            spec = read_encoder_folder(self.result.model).spec
-        except InvalidModel:  # a cross-encoder, or no transformer
-            return {}
-        return {"pooling": "+".join(spec.pooling.modes), "max_tokens": spec.max_tokens}
 
     def _scores(self) -> dict[str, float]:
         if self.result.best_score is None or self.stage.validate is None:

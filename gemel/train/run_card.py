@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-from gemel.checkpoint import read_licence
+from gemel.checkpoint import read_encoder_folder, read_licence
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
+from gemel.errors import InvalidModel
+from gemel.model import CrossEncoder
 from gemel.train.card import CardFacts
 from gemel.train.config import TrainConfig
 from gemel.train.mixing import MixedExamples
-from gemel.train.steps import CrossEncoderStep, Step
+from gemel.train.steps import Step
 
 _FOLDERS = re.compile(r"\S*/")
 _HUB_CACHE = "models--"
@@ -28,15 +31,15 @@ def facts_of_run(
     return CardFacts(
         name=model.parent.name,
         base_model=_started_from(step),
-        licence=read_licence(model),
+        licence=read_licence(model),  # that of the model it came from, which saving has kept
         objective=step.objective.describe(),
         losses=step.objective.losses(),
         truncations=step.objective.truncations(),
         n_examples=len(examples),
         data=_told(examples),
-        settings={**config.to_dict(), "tensorboard": None},
+        settings={**_shape(model), **config.to_dict(), "tensorboard": None},  # no folder of this machine
         scores={} if best_score is None else {"validation": best_score},
-        is_cross_encoder=isinstance(step, CrossEncoderStep),
+        is_cross_encoder=isinstance(step.model, CrossEncoder),
         labels=() if isinstance(examples, MixedExamples) else examples.label_names,
         is_infersent=is_infersent_folder(model),
     )
@@ -49,6 +52,15 @@ def _started_from(step: Step) -> str:
         return type(step.model).__name__
     hub = next((part for part in folder.path.parts if part.startswith(_HUB_CACHE)), None)
     return str(folder.path) if hub is None else hub.removeprefix(_HUB_CACHE).replace("--", "/")
+
+
+def _shape(model: Path) -> dict[str, Any]:
+    """What the model makes of a text, where a folder says so."""
+    try:
+        spec = read_encoder_folder(model).spec
+    except InvalidModel:  # a cross-encoder, or no transformer
+        return {}
+    return {"pooling": "+".join(spec.pooling.modes), "max_tokens": spec.max_tokens}
 
 
 def _told(examples: Examples | MixedExamples) -> str:

@@ -49,12 +49,12 @@ class TrainResult:
     stopped_early: bool
     is_complete: bool = True  # all steps were made: nothing was left for want of time or patience
 
-    def draw_curves(self) -> list[Path]:
+    def draw_curves(self, title: str | None = None) -> list[Path]:
         """Put a picture of the loss and the validation score beside the model, as PNG and SVG."""
         from gemel.train.curves import draw_curves
 
         place = self.model.parent
-        return draw_curves(MetricsFile(place / "metrics.jsonl").read(), place.name, place / "curves")
+        return draw_curves(MetricsFile(place / "metrics.jsonl").read(), title or place.name, place / "curves")
 
 
 def train(

@@ -65,7 +65,7 @@ def test_a_run_from_python_leaves_a_card_and_can_be_drawn(tiny_bert: Path, tmp_p
     for part in (
         f"# mine\n\n## Training\n\n- started from: `{tiny_bert.name}`\n",
         "- data: pairs.tsv (first = sentence1, second = sentence2, score = score), 20 examples\n",
-        "- objective: cosine\n",
+        "- objective: cosine\n- pooling: mean\n",
         "- weight_decay: 0.5\n",
         "| validation | 0.2500 |",
     ):
