@@ -35,7 +35,7 @@ from gemel.train.batches import Batches
 from gemel.train.mixing import plan_batches
 from gemel.train.state import recover_run
 from gemel.train.steps import Step, set_cache_chunk
-from gemel.train.trainer import trained_parts
+from gemel.train.trained import trained_parts
 
 TIMED_STEPS = 3
 NOT_NOTED = "whether test sets stand in its data was not noted"  # by an older program

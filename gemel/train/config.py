@@ -89,8 +89,13 @@ class TrainConfig:
 
     def steps_in_all(self, n_batches: int) -> int:
         """How many steps of the optimiser the run has, for that many batches an epoch."""
-        steps = max(1, n_batches * self.epochs // self.accumulate)
+        steps = math.ceil(n_batches * self.epochs / self.accumulate)
         return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def batches_of(self, step: int, n_batches: int) -> range:
+        """The numbers of the batches of a step, which counts from 0; the last step takes what is left."""
+        first = step * self.accumulate
+        return range(first, min(first + self.accumulate, n_batches * self.epochs))
 
     def plain_steps(self, n_steps: int) -> int:
         """How many steps of so many are made before the weights are averaged."""

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gemel.errors import InvalidInput
+from gemel.train.interrupts import held_interrupts
 from gemel.train.settings import is_above, is_whole, one_or_more
 
 _IN_A_LAYER = re.compile(r"\.\d+\.")  # the linear maps of numbered layers, not those of heads and poolers
@@ -128,14 +129,13 @@ def keep_to_adapters(model: Any, trained: dict[str, nn.Parameter]) -> dict[str, 
 @contextmanager
 def merged(model: Any) -> Iterator[None]:
     """The model without adapters for a while, each added to the map beside it; then as it was, to the bit."""
-    found = [(name, module) for name, module in model.named_modules() if isinstance(module, AdaptedLinear)]
-    for name, module in found:
-        _put(model, name, module.merged())
+    adapted = _adapted(model)
+    plain = {name: module.merged() for name, module in adapted.items()}
     try:
+        _put_all(model, plain)  # within, as a signal that was held is heard at its end
         yield
     finally:
-        for name, module in found:
-            _put(model, name, module)
+        _put_all(model, adapted)
 
 
 def _pretrained(model: Any) -> nn.Module:
@@ -151,6 +151,16 @@ def _pretrained(model: Any) -> nn.Module:
             "lora out"
         )
     return module
+
+
+def _adapted(model: nn.Module) -> dict[str, AdaptedLinear]:
+    return {name: module for name, module in model.named_modules() if isinstance(module, AdaptedLinear)}
+
+
+def _put_all(root: nn.Module, modules: Mapping[str, nn.Module]) -> None:
+    with held_interrupts():  # some of each would be neither
+        for name, module in modules.items():
+            _put(root, name, module)
 
 
 def _put(root: nn.Module, name: str, module: nn.Module) -> None:

@@ -41,6 +41,22 @@ class RunState:
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
     unlogged_by_task: list[tuple[str, float]] = field(default_factory=list)  # of batches of several tasks
 
+    def is_best(self, score: float) -> bool:
+        """Whether no evaluation so far has a score as good."""
+        return self.best_score is None or score > self.best_score
+
+    def take_score(self, score: float, config: TrainConfig) -> None:
+        """Note the evaluation of this step.
+
+        One that was made because time ran out does not try anybody's patience: a run in slices has more.
+        """
+        self.evaluated_at, self.last_score = self.step, score
+        if self.is_best(score):
+            self.best_score, self.best_step, self.n_worse = score, self.step, 0
+        elif config.evaluate_every and self.step % config.evaluate_every == 0:
+            self.n_worse += 1
+        self.stopped_early = config.patience is not None and self.n_worse >= config.patience
+
 
 def recover_run(output: Path) -> None:
     """Put back what a run was replacing when it was killed, and clear away what it left."""
@@ -60,12 +76,16 @@ def save_state(
     """Write a checkpoint whole or not at all; the one before it stays until then."""
     assert isinstance(step, nn.Module)
     with whole_folder(folder, overwrite=True) as draft:
-        kept = _learnt(step, trained) if config.lora else step.state_dict()
-        save_file(_here(kept), draft / "weights.safetensors")
+        save_file(_here(_kept(step, trained, config)), draft / "weights.safetensors")
         save_file(_moments(trained, optimiser), draft / "optimiser.safetensors")
         if mean.values:
             save_file(_here(mean.values), draft / MEAN)
-        values = {"state": asdict(state), "config": config.to_dict(), "beside": _beside(step, config)}
+        values = {
+            "state": asdict(state),
+            "config": config.to_dict(),
+            "beside": _beside(step, config),
+            "objective": _told(step),
+        }
         (draft / "state.json").write_text(json.dumps(values, indent=2), encoding="utf-8")
 
 
@@ -89,12 +109,13 @@ def load_state(
             f"the checkpoint {folder} cannot be read ({error}); delete it to begin anew"
         ) from None
     _check_same_recipe(saved["config"], config, folder)
+    _check_same_objective(saved.get("objective"), step, folder)
     if saved.get("beside") != _beside(step, config):
         raise InvalidInput(
             f"the adapters of {folder} belong to another model; resume from the one that the run began with"
         )
-    _, unknown = step.load_state_dict(weights, strict=config.lora is None)
-    assert not unknown, f"a checkpoint of another step: {unknown}"
+    _check_same_weights(weights, _kept(step, trained, config), folder)
+    step.load_state_dict(weights, strict=False)  # adapters are all that has been kept, where there are any
     for name, parameter in trained.items():
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
@@ -117,9 +138,23 @@ def _here(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return here
 
 
-def _learnt(step: nn.Module, trained: dict[str, nn.Parameter]) -> dict[str, Tensor]:
-    """What a run with adapters has changed: its parameters, and no weight that stands in the base model."""
-    return {name: value for name, value in step.state_dict().items() if name in trained}
+def _kept(step: nn.Module, trained: dict[str, nn.Parameter], config: TrainConfig) -> dict[str, Tensor]:
+    """All weights; of a run with adapters what it has changed, and none that stands in the base model."""
+    return {
+        name: value for name, value in step.state_dict().items() if config.lora is None or name in trained
+    }
+
+
+def _told(step: Step) -> str:
+    """What a run learns by, with all plain settings of the objective and of those inside of it."""
+    parts = [step.objective, *step.objective.modules()]
+    settings = [
+        f"{name} = {value!r}"
+        for part in parts[1:]
+        for name, value in sorted(vars(part).items())
+        if not name.startswith("_") and isinstance(value, bool | int | float | str) and name != "training"
+    ]
+    return "; ".join([f"{type(step).__name__} with {step.objective.describe()}", *settings])
 
 
 def _beside(step: Step, config: TrainConfig) -> str | None:
@@ -135,6 +170,24 @@ def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer)
             for key, value in optimiser.state.get(parameter, {}).items()
         }
     )
+
+
+def _check_same_objective(saved: str | None, step: Step, folder: Path) -> None:
+    if saved not in (None, _told(step)):  # an older program did not note it
+        raise InvalidInput(
+            f"{folder} was made by {saved} and now it is {_told(step)}: resume with the same, or name "
+            "another output"
+        )
+
+
+def _check_same_weights(saved: Mapping[str, Tensor], kept: Mapping[str, Tensor], folder: Path) -> None:
+    shapes, now = ({name: tuple(value.shape) for name, value in each.items()} for each in (saved, kept))
+    other = sorted(name for name in shapes.keys() | now.keys() if shapes.get(name) != now.get(name))
+    if other:
+        raise InvalidInput(
+            f"{folder} has {other[0]} as {shapes.get(other[0], 'nothing')}, and the model and objective at "
+            f"hand {now.get(other[0], 'nothing')}: resume with the same, or name another output"
+        )
 
 
 def _check_same_recipe(saved: dict[str, object], config: TrainConfig, folder: Path) -> None:

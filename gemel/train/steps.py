@@ -169,3 +169,9 @@ def set_cache_chunk(step: Step, cache_chunk: int | None) -> None:
             f"cache_chunk is {cache_chunk} and a {type(step).__name__} cannot do with chunks; leave it out, "
             "or accumulate batches"
         )
+
+
+def module_of(step: Step) -> nn.Module:
+    """The step as torch sees it."""
+    assert isinstance(step, nn.Module)
+    return step

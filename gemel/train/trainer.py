@@ -21,15 +21,16 @@ from gemel.train.card import write_card
 from gemel.train.config import TrainConfig
 from gemel.train.dropout import dropout_of
 from gemel.train.interrupts import held_interrupts
-from gemel.train.lora import add_adapters, keep_to_adapters, merged
+from gemel.train.lora import merged
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
 from gemel.train.run_card import facts_of_run
 from gemel.train.state import RunState, load_state, recover_run, save_state
-from gemel.train.steps import Step, set_cache_chunk
+from gemel.train.steps import Step, module_of, set_cache_chunk
 from gemel.train.telling import Tell, told_steps
 from gemel.train.tensorboard import EventFiles
+from gemel.train.trained import check_finite, trained_parts
 from gemel.train.weight_mean import WeightMean
 
 Validate = Callable[[Any], float]
@@ -77,7 +78,7 @@ def train(
     run.begin(resume)
     is_shown = show_progress if run.team.is_leader else False
     with (
-        dropout_of(_module(step), run.config.dropout),
+        dropout_of(module_of(step), run.config.dropout),
         told_steps(run.n_steps, run.state.step, is_shown, tell) as told,
     ):
         try:
@@ -105,7 +106,7 @@ class _Run:
         self.step, self.examples, self.output, self.config = step, examples, output, config
         self.validate = validate
         self.team = join_team()
-        self.whole_batch = WholeBatch(self.team, _module(step), config.batch_size)
+        self.whole_batch = WholeBatch(self.team, module_of(step), config.batch_size)
         self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
         self.n_steps = config.steps_in_all(self.batches.n_batches)
         set_cache_chunk(step, config.cache_chunk)
@@ -126,9 +127,9 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
-        check_alike(self.team, _module(self.step), self._parts(), self.config.to_dict())
+        check_alike(self.team, module_of(self.step), self._parts(), self.config.to_dict())
         self.state = self.team.from_leader(lambda: self._first_state(resume))
-        start_alike(self.team, _module(self.step), self.trained, self.optimiser)
+        start_alike(self.team, module_of(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
             is_wanted = decide(self.config.bf16, device) and _is_apt_for_bfloat16(self.step, self.config)
@@ -170,22 +171,24 @@ class _Run:
         _set_training(self.step, True)
         loss, n_pairs, n_tokens = 0.0, 0, 0
         by_task: list[tuple[str, float]] = []
-        for part in range(self.config.accumulate):
-            rows = self.batches.rows(number * self.config.accumulate + part)
+        batches = self.config.batches_of(number, self.batches.n_batches)
+        for batch in batches:
+            rows = self.batches.rows(batch)
             with self._precision():  # of the backward pass too, which may make activations again
                 part_loss, part_tokens = self.whole_batch.loss(self._loss, rows)
-                torch.autograd.backward(part_loss / self.config.accumulate)
-            loss += float(part_loss.detach()) / self.config.accumulate
+                torch.autograd.backward(part_loss / len(batches))
+            loss += float(part_loss.detach()) / len(batches)
             if isinstance(self.step, MultiTaskStep):
                 by_task.append((self.step.task, float(part_loss.detach())))
             n_pairs, n_tokens = n_pairs + len(rows), n_tokens + part_tokens
         loss, tokens_each = self.team.average(list(self.trained.values()), [loss, n_tokens])
         n_tokens = round(tokens_each * self.team.size)
-        if not np.isfinite(loss):
+        norm = float(nn.utils.clip_grad_norm_(self.trained.values(), self.config.clip_norm))
+        if not (np.isfinite(loss) and np.isfinite(norm)):
+            what, value = ("loss", loss) if not np.isfinite(loss) else ("gradient's length", norm)
             raise InvalidInput(
-                f"the loss became {loss} at step {number}: lower the learning rate, check the data"
+                f"the {what} became {value} at step {number}: lower the learning rate, check the data"
             )
-        nn.utils.clip_grad_norm_(self.trained.values(), self.config.clip_norm)
         for group in self.optimiser.param_groups:
             group["lr"] = self.config.learning_rate_at(number, self.n_steps)
         with held_interrupts():  # weights that have moved belong to the next step
@@ -201,6 +204,7 @@ class _Run:
     def checkpoint(self) -> None:
         if not self.team.is_leader:
             return
+        check_finite(self.trained, self.state.step)
         now = time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
         self._kept_at = now
@@ -270,16 +274,11 @@ class _Run:
                 f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
                 "the better"
             )
-        self.state.evaluated_at, self.state.last_score = self.state.step, score
-        if self.state.best_score is None or score > self.state.best_score:
-            self.state.best_score, self.state.best_step, self.state.n_worse = score, self.state.step, 0
-            self._save_model()
-        else:
-            self.state.n_worse += 1
-        self.state.stopped_early = (
-            self.config.patience is not None and self.state.n_worse >= self.config.patience
-        )
-        self._write(step=self.state.step, validation=score, seconds=self._seconds())
+        if self.state.is_best(score):
+            self._save_model()  # before the state tells of it: broken off here, this is done again
+        with held_interrupts():
+            self.state.take_score(score, self.config)
+            self._write(step=self.state.step, validation=score, seconds=self._seconds())
         self._logged_at += time.perf_counter() - began  # it is no part of the pace
 
     def _score(self) -> float:
@@ -321,6 +320,7 @@ class _Run:
         return self.step.loss(self.examples, rows)
 
     def _save_model(self) -> None:
+        check_finite(self.trained, self.state.step)
         with self.mean.in_place(), merged(self.step.model):
             self.team.from_leader(lambda: self.step.save(self.output / "model"))
 
@@ -334,38 +334,6 @@ class _Run:
     def _out_of_time(self) -> bool:
         minutes = self.config.max_minutes
         return minutes is not None and self.team.from_leader(lambda: self._seconds() >= 60 * minutes)
-
-
-def trained_parts(step: Step, config: TrainConfig) -> dict[str, nn.Parameter]:
-    """The parameters that a run moves, by name; adapters are put in where they are asked for."""
-    if config.lora is not None:
-        add_adapters(step.model, config.lora, config.seed)
-    trained = _trainable(step, config.freeze)
-    if config.lora is not None:
-        trained = keep_to_adapters(step.model, trained)
-    if not trained:
-        raise InvalidInput(f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less")
-    return trained
-
-
-def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
-    """The parameters that move, by name; a name to freeze that fits nothing is an error."""
-    named = dict(_module(step).named_parameters())
-    names = {name: name.removeprefix("model.") for name in named}
-    for prefix in freeze:
-        if not any(_is_part(name, prefix) for name in names.values()):
-            known = sorted({".".join(name.split(".")[:2]) for name in names.values()})
-            raise InvalidInput(
-                f"nothing is named {prefix!r}, so it cannot be frozen; there are {', '.join(known)}"
-            )
-    for name, parameter in named.items():
-        parameter.requires_grad_(not any(_is_part(names[name], frozen) for frozen in freeze))
-    return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
-
-
-def _is_part(name: str, of: str) -> bool:
-    """Whether a parameter is that one or within that module: `layer.1` is no part of `layer.11`."""
-    return f"{name}.".startswith(f"{of.rstrip('.')}.")
 
 
 def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
@@ -387,9 +355,4 @@ def _is_apt_for_bfloat16(step: Step, config: TrainConfig) -> bool:
 
 
 def _set_training(step: Step, training: bool) -> None:
-    _module(step).train(training)
-
-
-def _module(step: Step) -> nn.Module:
-    assert isinstance(step, nn.Module)
-    return step
+    module_of(step).train(training)

@@ -73,6 +73,38 @@ def test_a_run_that_was_broken_off_ends_in_the_same_bits(name: str, tiny_bert: P
         assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes()
 
 
+@pytest.mark.parametrize("lora", [None, Lora(rank=2)])
+@pytest.mark.parametrize("broken_at", [1, 2])
+def test_a_save_that_was_broken_off_is_made_when_the_run_goes_on(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken_at: int, lora: Lora | None
+) -> None:
+    torch.set_num_threads(1)
+    examples, config = examples_of("triplets", 40), TrainConfig(**CONFIG, lora=lora)
+
+    def run(output: str, *scores: float, resume: bool = False) -> TrainResult:
+        given, step = iter(scores), step_for(tiny_bert, "contrastive")
+        return train(
+            step, examples, tmp_path / output, config,
+            validate=lambda model: next(given), resume=resume, show_progress=False,
+        )  # fmt: skip
+
+    whole = run("whole", 0.1, 0.9, 0.2)
+    n_saved, save = iter(range(1, 10)), SentenceEncoder.save
+
+    def break_off(*arguments: object, **settings: object) -> None:
+        if next(n_saved) == broken_at:
+            raise KeyboardInterrupt
+        save(*arguments, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SentenceEncoder, "save", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        run("broken", 0.1, 0.9)
+    result = run("broken", *(0.1, 0.9, 0.2)[broken_at - 1 :], resume=True)
+    assert (result.best_step, result.best_score) == (whole.best_step, whole.best_score) == (6, 0.9)
+    for file in ("model/model.safetensors", "last/weights.safetensors"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "broken" / file).read_bytes()
+
+
 def test_a_validation_that_was_broken_off_is_made_when_the_run_goes_on(
     tiny_bert: Path, tmp_path: Path
 ) -> None:

@@ -22,9 +22,12 @@ from transformers import BertConfig, BertModel, T5Config, T5EncoderModel
 from gemel import load_encoder, load_pair_classifier
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel, WriteFailed
-from gemel.train import TrainConfig, train
+from gemel.train import SentenceEncoderStep, TrainConfig, train
 from gemel.train.metrics import MetricsFile
-from gemel.train.trainer import trained_parts
+from gemel.train.objectives import InBatchContrastive
+from gemel.train.state import RunState
+from gemel.train.steps import module_of
+from gemel.train.trained import trained_parts
 
 
 @pytest.fixture(autouse=True)
@@ -339,6 +342,55 @@ def test_a_name_to_freeze_is_a_whole_name(tiny_bert: Path, tmp_path: Path) -> No
 def test_no_batch_of_several_epochs_is_lost_to_accumulation() -> None:
     assert TrainConfig(epochs=4, accumulate=4).steps_in_all(7) == 7  # 28 batches
     assert TrainConfig(accumulate=9).steps_in_all(7) == 1
+    uneven = TrainConfig(accumulate=4)
+    assert uneven.steps_in_all(10) == 3
+    seen = [batch for step in range(3) for batch in uneven.batches_of(step, 10)]
+    assert seen == list(range(10))
+
+
+def test_a_gradient_that_is_no_number_moves_no_weight(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "contrastive")
+    parameter = next(module_of(step).parameters())
+    parameter.register_hook(lambda gradient: gradient * float("nan"))
+    before = parameter.detach().clone()
+    with pytest.raises(InvalidInput, match="the gradient's length became nan at step 0"):
+        train(step, examples_for("contrastive"), tmp_path / "run", show_progress=False)
+    assert torch.equal(parameter, before)
+    assert not (tmp_path / "run" / "last").exists()
+
+
+def test_weights_that_are_no_numbers_are_not_saved(tiny_bert: Path, tmp_path: Path) -> None:
+    step, config = step_for(tiny_bert, "contrastive"), TrainConfig(learning_rate=1e38, max_steps=1)
+    with pytest.raises(
+        InvalidInput, match=r"became infinite or no number by step 1: lower the learning rate"
+    ):
+        train(step, examples_for("contrastive"), tmp_path / "run", config, show_progress=False)
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def test_a_run_goes_on_by_the_same_objective_only(tiny_bert: Path, tmp_path: Path) -> None:
+    place, examples = tmp_path / "run", examples_for("contrastive")
+    train(step_for(tiny_bert, "contrastive"), examples, place, TrainConfig(max_steps=2), show_progress=False)
+    with pytest.raises(InvalidInput, match=r"was made by .*contrastive.* and now it is .*triplet"):
+        train(
+            step_for(tiny_bert, "triplet"), examples, place, TrainConfig(max_steps=2),
+            resume=True, show_progress=False,
+        )  # fmt: skip
+    warmer = SentenceEncoderStep(
+        step_for(tiny_bert, "contrastive").model, InBatchContrastive(temperature=0.1)
+    )
+    with pytest.raises(InvalidInput, match=r"temperature = 0\.05.* and now it is .*temperature = 0\.1"):
+        train(warmer, examples, place, TrainConfig(max_steps=2), resume=True, show_progress=False)
+
+
+def test_an_evaluation_for_want_of_time_tries_nobodys_patience() -> None:
+    state, config = RunState(step=4, best_score=0.5), TrainConfig(evaluate_every=4, patience=1)
+    state.step = 5
+    state.take_score(0.4, config)
+    assert (state.evaluated_at, state.n_worse, state.stopped_early) == (5, 0, False)
+    state.step = 8
+    state.take_score(0.4, config)
+    assert (state.n_worse, state.stopped_early) == (1, True)
 
 
 def test_a_validation_that_gives_no_number_is_told(tiny_bert: Path, tmp_path: Path) -> None:
