@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from gemel.checkpoint import recover, whole_folder
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.train.config import TrainConfig
+from gemel.train.objectives import Objective
 from gemel.train.steps import Step
 from gemel.train.weight_mean import WeightMean
 
@@ -147,14 +148,14 @@ def _kept(step: nn.Module, trained: dict[str, nn.Parameter], config: TrainConfig
 
 def _told(step: Step) -> str:
     """What a run learns by, with all plain settings of the objective and of those inside of it."""
-    parts = [step.objective, *step.objective.modules()]
     settings = [
         f"{name} = {value!r}"
-        for part in parts[1:]
+        for part in step.objective.modules()
+        if isinstance(part, Objective)
         for name, value in sorted(vars(part).items())
         if not name.startswith("_") and isinstance(value, bool | int | float | str) and name != "training"
     ]
-    return "; ".join([f"{type(step).__name__} with {step.objective.describe()}", *settings])
+    return f"{step.objective.describe()} ({', '.join(settings)})" if settings else step.objective.describe()
 
 
 def _beside(step: Step, config: TrainConfig) -> str | None:
