@@ -12,6 +12,7 @@ PIP_QUIETLY := -m pip install --quiet --quiet --disable-pip-version-check
 PIP := $(PIP_QUIETLY) --constraint constraints.txt
 ENCODE_PEERS := $(PEERS)/installed $(PEERS)-onnx/installed $(PEERS)-openvino/installed $(PEERS)-fastembed/installed
 PATIENTLY := --override-ini faulthandler_timeout=2700 # some of these tests wait for twenty minutes themselves
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile # a file's tests share what they make; threads of torch's own would spin against each other
 NATIVE := CMakeLists.txt $(wildcard native/*)
 
 .PHONY: demo test test-extras bench-encode bench-few-shot bench-pairs bench-probe bench-scale bench-search bench-serve bench-static bench-stores bench-train bench-uses format help clean
@@ -25,7 +26,7 @@ test: $(VENV)/installed-dev ## format check, lint, types and the core tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m "not extras"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not extras" $(SIDE_BY_SIDE)
 
 test-extras: $(VENV)/installed-extras $(PEERS)/installed $(PEERS)-model2vec/installed $(CLIENTS)/installed $(ADAPTERS)/installed $(AXE) $(BROWSER) ## what needs heavy peers, servers or a long run
 	GEMEL_PEERS=$(PEERS) GEMEL_CLIENTS=$(CLIENTS) GEMEL_AXE=$(AXE) GEMEL_SCREENSHOTS=$(SCREENSHOTS) $(BIN)/python -m pytest -m extras $(PATIENTLY) --ignore tests/adapters

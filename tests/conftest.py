@@ -13,6 +13,9 @@ from stand_ins import ToyEncoder, make_tiny_model
 
 from gemel import _native
 
+# The width that a test runner's workers inherit is nobody's terminal.
+os.environ.pop("COLUMNS", None)
+
 # A busy machine is no failure; and what CI finds, it finds again.
 settings.register_profile("gemel", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("gemel")

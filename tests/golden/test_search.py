@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from gemel import Collection, load_encoder, search
 from gemel.data.retrieval import read_retrieval
 from gemel.evaluate.ranking import ndcg
 
 
+@pytest.mark.extras
 def test_hybrid_beats_dense_and_lexical_on_cranfield(
     real_data: Path, default_weights: Path, tmp_path: Path
 ) -> None:

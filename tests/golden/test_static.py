@@ -15,6 +15,8 @@ from gemel.tasks.prefilter import PrefilteredPairs, measure_prefilter
 from gemel.text_encoder import TextEncoder
 from gemel.train.static import StaticDistillation, distil_static
 
+pytestmark = pytest.mark.extras  # a table is tuned first
+
 
 @pytest.fixture(scope="module")
 def teacher(default_weights: Path) -> TextEncoder:

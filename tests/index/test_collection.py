@@ -196,8 +196,9 @@ def test_a_read_only_folder_can_be_read(tmp_path: Path, toy_encoder: ToyEncoder)
     for file in folder.iterdir():
         file.chmod(0o444)
     folder.chmod(0o555)
-    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        parent.chmod(0o755)  # of pytest's own folders, which nobody else may enter
+    for parent in (tmp_path, *tmp_path.parents):
+        if not parent.stat().st_mode & 0o001:
+            parent.chmod(0o755)  # of pytest's own folders, which nobody else may enter
     try:
         script = IN_A_READ_ONLY_FOLDER.format(tests=str(Path(__file__).parent.parent), path=str(folder))
         run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
