@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import cycle, repeat
 from typing import NamedTuple
 
-from gemel.data.examples import NLI_LABELS, Examples
+from gemel.data.class_names import NLI_LABELS
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 
 
@@ -41,7 +42,8 @@ def contrasted(examples: Examples) -> Examples:
     )
     n_used = len(triplets) + len({(premise, negative) for premise, _, negative in triplets})
     left_out = {**examples.left_out, "no part of a contrast": len(examples) - n_used}
-    return Examples("triplets", columns, origin=f"contrasts in {examples.origin}", left_out=left_out)
+    origin = f"contrasts in {examples.origin}"
+    return Examples("triplets", columns, origin=origin, left_out=left_out, files=examples.files)
 
 
 def _triplets(premise: str, own: _Hypotheses) -> Iterator[tuple[str, str, str]]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from gemel.data.conditions import condition
+from gemel.data.layouts import opened_table
 from gemel.data.listed import NEGATIVES, POSITIVES, find_lists
+from gemel.data.roles import role_of
 from gemel.data.tables import OnBadRow, Row, Table
 from gemel.errors import InvalidInput
 
-_ROWS_LOOKED_AT = 100  # for the columns of JSON lines, of which one alone may lack some, and for lists
+ROWS_LOOKED_AT = 100  # for the columns of JSON lines, of which one alone may lack some, and for lists
+
+
+def columns_of(path: str | os.PathLike[str]) -> list[str]:
+    """The columns of a file of examples, in whatever layout it has."""
+    with opened_table(path) as table:
+        return list(ExampleRows(table, {}, {}, lambda reason, message: None).columns)
 
 
 class ExampleRows:
@@ -26,15 +35,17 @@ class ExampleRows:
     ) -> None:
         self._table, self._on_bad_row = table, on_bad_row
         self.n_excluded = 0
+        self.late: dict[str, int] = {}  # columns with a role that came after the rows looked at -> their row
         if table.columns is None:
             rows = table.rows(on_bad_row=on_bad_row)
-            first = list(islice(rows, _ROWS_LOOKED_AT))
+            first = list(islice(rows, ROWS_LOOKED_AT))
             self._found = list(dict.fromkeys(column for _, row in first for column in row))
             self._read: Callable[[Sequence[str]], Iterator[Row]] = lambda wanted: chain(first, rows)
         else:
             self._found = table.columns
             first = self._looked_at([*named.values(), *POSITIVES, *NEGATIVES, *where])
             self._read = lambda wanted: table.rows(list(dict.fromkeys(wanted)), on_bad_row)
+        self._known = set(self._found)
         self._tests = self._conditions(where)
         self._lists = find_lists([row for _, row in first if self._is_kept(row)], self._found, named)
         self.columns = self._lists.columns if self._lists else self._found
@@ -55,10 +66,19 @@ class ExampleRows:
 
     def _kept(self, wanted: Sequence[str]) -> Iterator[Row]:
         for number, row in self._read(wanted):
-            if self._is_kept(row):
-                yield number, row
-            else:
+            if not self._is_kept(row):
                 self.n_excluded += 1
+                continue
+            if self._table.columns is None and not self._known.issuperset(row):
+                self._note_late(number, row)
+            yield number, row
+
+    def _note_late(self, number: int, row: Mapping[str, Any]) -> None:
+        """JSON lines can have a column that the first of them lack, and that would change what they are."""
+        for column in row:
+            if column not in self._known and role_of(column) is not None:
+                self.late.setdefault(column, number)
+        self._known.update(row)
 
     def _is_kept(self, row: Mapping[str, Any]) -> bool:
         return all(test(row.get(column)) for column, test in self._tests.items())
@@ -68,7 +88,7 @@ class ExampleRows:
         there = [name for name in dict.fromkeys(columns) if self._found.count(name) == 1]
         if not self._table.has_types or not there:
             return []
-        return list(islice(self._table.rows(there), _ROWS_LOOKED_AT))
+        return list(islice(self._table.rows(there), ROWS_LOOKED_AT))
 
     def _conditions(self, where: Mapping[str, str | Sequence[str]]) -> dict[str, Callable[[Any], bool]]:
         tests: dict[str, Callable[[Any], bool]] = {}

@@ -13,26 +13,32 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gemel.data.class_names import class_name
-from gemel.data.example_rows import ExampleRows
+from gemel.data.cells import (
+    WITHOUT_GOLD,
+    FlawedRow,
+    LabelNames,
+    Range,
+    label_in,
+    score_in,
+    text_in,
+    unknown_label,
+)
+from gemel.data.class_names import HUB_NO_GOLD_LABEL, NLI_LABELS, in_order, truth_of
+from gemel.data.example_rows import ROWS_LOOKED_AT, ExampleRows
+from gemel.data.gold import ROWS_OF_DOUBT, GoldLabels
 from gemel.data.layouts import is_sts, opened_table
 from gemel.data.roles import Kind, assign_roles, checked_kind
-from gemel.data.tables import Table, describe, finite_number, is_text
+from gemel.data.tables import Table, finite_number
 from gemel.errors import InvalidInput
 
 Labels = npt.NDArray[np.int64] | npt.NDArray[np.float32]
-Range = tuple[float, float]
-LabelNames = Sequence[str] | Mapping[str, str]  # in their order, or what is written -> what it stands for
 
-NLI_LABELS = ("contradiction", "entailment", "neutral")  # in Sentence-BERT's order of the classes
-NO_GOLD_LABEL = "-"
-HUB_NO_GOLD_LABEL = "-1"  # where the classes of NLI are numbers, as data sets of the hub have them
-HUB_NLI_LABELS = {HUB_NO_GOLD_LABEL, "0", "1", "2"}
 STS_RANGE = (0.0, 5.0)
 _TOLD_CLASSES = 10  # in a description
 _CLASSIFIED = ("classified pairs", "classified texts")
@@ -54,6 +60,7 @@ class Examples:
     origin: str = "memory"
     left_out: Mapping[str, int] = field(default_factory=dict)  # reason -> rows of the origin not here
     unused: tuple[str, ...] = ()  # columns of the origin that are not here
+    files: tuple[str, ...] = ()  # that the origin speaks of, as it does
 
     def __post_init__(self) -> None:
         checked_kind(self.kind)
@@ -90,7 +97,7 @@ class Examples:
         chosen = np.arange(len(self))[rows]
         columns = {name: [texts[row] for row in chosen] for name, texts in self.columns.items()}
         labels = None if self.labels is None else self.labels[chosen]
-        return Examples(self.kind, columns, labels, self.label_names, self.origin)
+        return Examples(self.kind, columns, labels, self.label_names, self.origin, files=self.files)
 
     def with_label_names(self, names: Sequence[str]) -> Examples:
         """The same examples, their classes in another order."""
@@ -99,9 +106,17 @@ class Examples:
         places = {name: place for place, name in enumerate(names)}
         unknown = [name for name in self.label_names if name not in places]
         if unknown:
-            raise InvalidInput(f"{self.origin}: {_unknown(unknown[0], names)}")
+            raise InvalidInput(f"{self.origin}: {unknown_label(unknown[0], names)}")
         labels = np.array([places[name] for name in self.label_names], np.int64)[self.labels.astype(np.int64)]
         return replace(self, labels=labels, label_names=tuple(names))
+
+    @property
+    def public_origin(self) -> str:
+        """The origin for others to read, without the folders of this machine."""
+        told = self.origin
+        for file in self.files:
+            told = told.replace(file, Path(file).name)
+        return told
 
     def describe(self) -> str:
         """One line for a person: how many of what, from where."""
@@ -114,8 +129,8 @@ class Examples:
             parts.append(", ".join([*told, *([f"{rest} more classes"] if rest else [])]))
         elif self.labels is not None and len(self):
             parts.append(f"scores {self.labels.min():.2f} to {self.labels.max():.2f}")
-        if self.left_out:
-            parts.append(f"left out: {_spoken(self.left_out)}")
+        if left_out := _spoken(self.left_out):
+            parts.append(f"left out: {left_out}")
         return "; ".join(parts)
 
 
@@ -145,11 +160,18 @@ def read_examples(
         source = ExampleRows(table, where or {}, columns or {}, tally.on_bad_row)
         known_kind = None if kind is None else checked_kind(kind)
         kind, roles = assign_roles(source.columns, columns=source.named, kind=known_kind, where=table.name)
+        if isinstance(label_names, Mapping) and kind not in _CLASSIFIED:
+            raise InvalidInput(
+                f"label_names say what labels stand for, and {table.name} holds {kind}, which have none; "
+                "leave them out, or name the column of the labels"
+            )
         scores_from = _checked_range(score_range) or (STS_RANGE if is_sts(source.columns) else None)
-        gathered = _Gathered(table, kind, roles, tally, scores_from, label_names)
+        gathered = _Gathered(table, kind, roles, tally, scores_from, label_names, limit)
         for number, row in source.rows(list(roles.values())):
-            gathered.add(number, row)
-            if len(gathered.numbers) == limit:
+            if source.late and known_kind is None:
+                _check_late(source, table, kind, roles)
+            gathered.take(number, row)
+            if gathered.is_full():
                 break
         if source.n_excluded:
             tally.left_out["excluded by where"] = source.n_excluded
@@ -161,10 +183,11 @@ def read_examples(
 
 def yes_as_score(examples: Examples) -> Examples:
     """Pairs of the classes 0 and 1 as pairs with these scores; other examples as they are."""
-    if examples.kind != "classified pairs" or examples.label_names != ("0", "1"):
+    truths = [truth_of(name) for name in examples.label_names]
+    if examples.kind != "classified pairs" or set(truths) != {0.0, 1.0} or len(truths) > 2:
         return examples
     assert examples.labels is not None
-    scores = examples.labels.astype(np.float32)
+    scores = np.array(truths, np.float32)[examples.labels.astype(np.int64)]
     return replace(examples, kind="scored pairs", labels=scores, label_names=())
 
 
@@ -187,14 +210,6 @@ class _Tally:
 
 # What the rows become --------------------------------------------------------------------------------
 
-_NO_GOLD_LABEL = "no gold label"
-
-
-class _FlawedRow(Exception):
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
 
 class _Gathered:
     """The rows that are good so far, and what they become in the end."""
@@ -207,19 +222,43 @@ class _Gathered:
         tally: _Tally,
         score_range: Range | None,
         label_names: LabelNames | None,
+        limit: int | None,
     ) -> None:
         self.table, self.kind, self.roles, self.tally = table, kind, roles, tally
-        self.score_range, self.label_names = score_range, label_names
+        self.score_range, self.label_names, self.limit = score_range, label_names, limit
         self.numbers: list[int] = []
         self.texts: dict[str, list[str]] = {role: [] for role in roles if role not in ("score", "label")}
         self.values: list[Any] = []
+        self._gold = GoldLabels()  # of pairs, where nobody has said the classes
+        self._ahead: list[tuple[int, Mapping[str, Any]]] = []  # rows behind the limit that were looked at
 
-    def add(self, number: int, row: Mapping[str, Any]) -> None:
-        """Take in a row, or leave it out."""
+    def is_full(self) -> bool:
+        """Whether the rows that were asked for are there, and what -1 means in them is settled."""
+        if self.limit is None:
+            return False
+        n_rows = len(self.numbers) - self._gold.n_without
+        return n_rows >= self.limit and (not self._is_in_doubt() or len(self._ahead) >= ROWS_OF_DOUBT)
+
+    def take(self, number: int, row: Mapping[str, Any]) -> None:
+        """Take in a row; behind the limit, as long as -1 may be a class or none, only look at it."""
+        if not self._is_in_doubt():
+            self._add(number, row)
+            return
+        self._ahead.append((number, row))
+        self._gold.look_at(row.get(self.roles["label"]))
+        if self._gold.lack:
+            for each in self._ahead:
+                if not self.is_full():
+                    self._add(*each)
+
+    def _is_in_doubt(self) -> bool:
+        return self.limit is not None and len(self.numbers) >= self.limit and self._gold.may_lack
+
+    def _add(self, number: int, row: Mapping[str, Any]) -> None:
         try:
             texts, value = self._parse(row)
-        except _FlawedRow as flaw:
-            if flaw.reason == _NO_GOLD_LABEL:
+        except FlawedRow as flaw:
+            if flaw.reason == WITHOUT_GOLD:
                 self.tally.left_out[flaw.reason] += 1
             else:
                 self.tally.on_bad_row(flaw.reason, f"{self.table.place(number)}: {flaw}")
@@ -228,21 +267,25 @@ class _Gathered:
             gathered.append(text)
         self.values.append(value)
         self.numbers.append(number)
+        if self.kind == "classified pairs" and self.label_names is None:
+            self._gold.take(value)
 
     def _parse(self, row: Mapping[str, Any]) -> tuple[list[str], Any]:
         for column in self.roles.values():
             if column not in row:
                 found = ", ".join(row) or "none"
-                raise _FlawedRow("missing column", f"the row has no {column!r} (found: {found})")
+                raise FlawedRow("missing column", f"the row has no {column!r} (found: {found})")
         value: Any = None
         if "score" in self.roles:
-            value = _score(row[self.roles["score"]], self.score_range)
+            value = score_in(row[self.roles["score"]], self.score_range)
         elif "label" in self.roles:
-            value = _label(row[self.roles["label"]], self.label_names)
-        return [_text(row[self.roles[role]], self.roles[role]) for role in self.texts], value
+            value = label_in(row[self.roles["label"]], self.label_names)
+        return [text_in(row[self.roles[role]], self.roles[role]) for role in self.texts], value
 
     def examples(self, unused: Sequence[str]) -> Examples:
         """All of them, once the file has been read."""
+        if self._gold.lack:
+            self._drop_without_gold()
         names: tuple[str, ...] = ()
         labels: Labels | None = None
         if self.kind == "scored pairs":
@@ -263,7 +306,8 @@ class _Gathered:
         if self.kind in ("pairs", "texts", "triplets") and unused:
             origin += f"; not used: {', '.join(unused)}"
         told, left_out = f"{self.table.name} ({origin})", dict(self.tally.left_out)
-        return Examples(self.kind, columns, labels, names, told, left_out, tuple(unused))
+        files = (self.table.name,)
+        return Examples(self.kind, columns, labels, names, told, left_out, tuple(unused), files)
 
     def _scores(self) -> npt.NDArray[np.float32]:
         low, high = self.score_range or (0.0, 1.0)
@@ -280,32 +324,29 @@ class _Gathered:
         """The classes in order; where all of NLI's are among them, there are no others."""
         if self.label_names is not None and not isinstance(self.label_names, Mapping):
             return tuple(self.label_names)
-        if self.kind == "classified pairs" and set(self.values) == HUB_NLI_LABELS:
-            self._drop_without_gold()
         names = set(self.values)
         if names <= set(NLI_LABELS):
             return NLI_LABELS
         if names > set(NLI_LABELS):
             self._drop_unknown()
             return NLI_LABELS
-        numbers = {name: finite_number(name) for name in names}
-        fraction = next((name for name, number in numbers.items() if number and number % 1), None)
+        fraction = next((name for name in names if (finite_number(name) or 0) % 1), None)
         if fraction is not None:
             raise InvalidInput(
                 f"{self.table.name}: the label {fraction} looks like a score; "
                 f'say so with columns={{"score": "{self.roles["label"]}"}}'
             )
-        return tuple(sorted(names, key=lambda name: (numbers[name] is None, numbers[name] or 0, name)))
+        return in_order(names)
 
     def _drop_unknown(self) -> None:
         for number, name in zip(self.numbers, self.values, strict=True):
             if name not in NLI_LABELS:
-                message = f"{self.table.place(number)}: {_unknown(name, NLI_LABELS)}"
+                message = f"{self.table.place(number)}: {unknown_label(name, NLI_LABELS)}"
                 self.tally.on_bad_row("unknown label", message)
         self._keep([name in NLI_LABELS for name in self.values])
 
     def _drop_without_gold(self) -> None:
-        self.tally.left_out[_NO_GOLD_LABEL] += self.values.count(HUB_NO_GOLD_LABEL)
+        self.tally.left_out[WITHOUT_GOLD] += self.values.count(HUB_NO_GOLD_LABEL)
         self._keep([name != HUB_NO_GOLD_LABEL for name in self.values])
 
     def _keep(self, is_kept: Sequence[bool]) -> None:
@@ -314,41 +355,21 @@ class _Gathered:
         self.texts = {role: list(compress(texts, is_kept)) for role, texts in self.texts.items()}
 
 
-def _text(value: object, column: str) -> str:
-    if not is_text(value):
-        raise _FlawedRow("no text", f"{column} is {describe(value)}; expected a text")
-    if not value or value.isspace():
-        raise _FlawedRow("empty text", f"{column} is empty; expected a text")
-    return value
-
-
-def _score(value: object, score_range: Range | None) -> float:
-    score = finite_number(value)
-    if score is None:
-        raise _FlawedRow("no score", f"the score is {value!r}; expected a finite number")
-    if score_range is not None and not score_range[0] <= score <= score_range[1]:
-        low, high = score_range
-        raise _FlawedRow("score out of range", f"the score is {score:g}; expected {low:g} to {high:g}")
-    return score
-
-
-def _label(value: object, known: LabelNames | None) -> str:
-    name = class_name(value)
-    if name is None:
-        raise _FlawedRow("no label", f"the label is {value!r}; expected the name or the number of a class")
-    if name == NO_GOLD_LABEL:
-        raise _FlawedRow(_NO_GOLD_LABEL, "the annotators did not agree")
-    if name.lower() in NLI_LABELS:  # SICK writes them in capitals
-        name = name.lower()
-    if known is not None and name not in known:
-        if isinstance(known, Mapping) and name == HUB_NO_GOLD_LABEL and {*known, name} == HUB_NLI_LABELS:
-            raise _FlawedRow(_NO_GOLD_LABEL, "the annotators did not agree")
-        raise _FlawedRow("unknown label", _unknown(name, known))
-    return known[name] if isinstance(known, Mapping) else name
-
-
-def _unknown(name: str, known: LabelNames) -> str:
-    return f"the label {name!r} is unknown; expected one of {', '.join(known)}, or say label_names"
+def _check_late(source: ExampleRows, table: Table, kind: Kind, roles: Mapping[str, str]) -> None:
+    """Refuse columns that came late and would make other examples of the rows before."""
+    found = [*source.columns, *source.late]
+    try:
+        is_same = assign_roles(found, columns=source.named, kind=None, where=table.name) == (kind, roles)
+    except InvalidInput:
+        is_same = False
+    (column, number), *_ = source.late.items()
+    source.late.clear()
+    if is_same:
+        return
+    raise InvalidInput(
+        f"{table.place(number)} has {column!r}, which none of the first {ROWS_LOOKED_AT} rows has, so that "
+        f"they were taken for {kind}; move such a row to the front, or say kind={kind!r} to do without it"
+    )
 
 
 def _checked_range(score_range: Range | None) -> Range | None:

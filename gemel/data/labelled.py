@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from gemel.data.class_names import class_name
+from gemel.data.class_names import class_name, in_order
 from gemel.data.layouts import opened_table
 from gemel.data.tables import Table, describe, is_text
 from gemel.errors import InvalidInput
@@ -74,7 +74,7 @@ def read_labelled(
             names.append(_class(row.get(of_label), of_label, table.place(number)))
     if not texts:
         raise InvalidInput(f"{path} holds no labelled texts; expected at least one row")
-    known = tuple(label_names) if label_names is not None else _ordered(names)
+    known = tuple(label_names) if label_names is not None else in_order(names)
     places = {name: place for place, name in enumerate(known)}
     unknown = next((row for row, name in enumerate(names) if name not in places), None)
     if unknown is not None:
@@ -128,9 +128,3 @@ def _class(value: object, column: str, place: str) -> str:
 
 def _shown(value: object) -> str:
     return "empty" if is_text(value) else describe(value)
-
-
-def _ordered(names: Sequence[str]) -> tuple[str, ...]:
-    """The classes: numbers by their value, then names by the alphabet."""
-    numbers = {name: int(name) for name in names if name.isdecimal()}  # ² is a digit, and int() refuses it
-    return tuple(sorted(set(names), key=lambda name: (name not in numbers, numbers.get(name, 0), name)))

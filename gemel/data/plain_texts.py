@@ -60,4 +60,5 @@ def read_plain_texts(files: Sequence[TextFile], *, limit: int | None = None, see
     if limit is not None and limit < len(found):
         rows = sorted(random.Random(seed).sample(range(len(found)), limit))
         found = [found[row] for row in rows]
-    return Examples("texts", {"text": found}, origin=" + ".join(str(file.path) for file in files))
+    paths = tuple(str(file.path) for file in files)
+    return Examples("texts", {"text": found}, origin=" + ".join(paths), files=paths)

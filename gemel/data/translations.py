@@ -51,7 +51,7 @@ def read_translations(
         )
     first, second = map(list, zip(*pairs, strict=True))
     origin = f"{path} (first = {pivot}, second = {', '.join(wanted)})"
-    return Examples("pairs", {"first": first, "second": second}, origin=origin)
+    return Examples("pairs", {"first": first, "second": second}, origin=origin, files=(str(path),))
 
 
 def _by_language(rows: Iterator[Row], texts: list[str], language: str, name: str) -> dict[str, list[str]]:

@@ -76,10 +76,15 @@ def find_overlap(evaluation: Mapping[str, Examples], training: Iterable[Examples
 
 
 def leave_out_overlap(training: Examples, evaluation: Mapping[str, Examples]) -> Examples:
-    """The training data without the rows that hold a pair of an evaluation set."""
+    """The training data without the rows that hold a pair of an evaluation set, or alone one of its texts."""
     held_out = {pair for each in evaluation.values() for pairs in _pairs_by_row(each) for pair in pairs}
-    rows = [n for n, pairs in enumerate(_pairs_by_row(training)) if held_out.isdisjoint(pairs)]
-    left_out = {**training.left_out, "pairs of test sets": len(training) - len(rows)}
+    if len(training.columns) == 1:
+        of, texts = "texts", {text for pair in held_out for text in pair}
+        rows = [n for n, (text,) in enumerate(_rows(training)) if canonical(text) not in texts]
+    else:
+        of = "pairs"
+        rows = [n for n, pairs in enumerate(_pairs_by_row(training)) if held_out.isdisjoint(pairs)]
+    left_out = {**training.left_out, f"{of} of test sets": len(training) - len(rows)}
     return replace(training.take(rows), left_out=left_out, unused=training.unused)
 
 

@@ -12,7 +12,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from gemel.data.examples import NLI_LABELS, Examples, read_examples
+from gemel.data.class_names import NLI_LABELS
+from gemel.data.contrasts import contrasted
+from gemel.data.examples import Examples, read_examples, yes_as_score
+from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.errors import InvalidInput
 
 
@@ -233,6 +236,8 @@ def test_what_labels_stand_for_can_be_given(save: Any) -> None:
     examples = read_examples(path, label_names=names)
     assert (examples.label_names, labels_of(examples)) == (NLI_LABELS, [0, 1])
     assert examples.left_out == {"no gold label": 1}
+    words = save("y.tsv", "premise\thypothesis\tlabel\na\tb\tneutral\nc\td\t0\n")
+    assert names_of(read_examples(words, label_names=names)) == ["neutral", "entailment"]
     with pytest.raises(InvalidInput, match=r"line 2: the label '2' is unknown; expected one of 0, 1, or say"):
         read_examples(path, label_names={"0": "no", "1": "yes"})
 
@@ -605,6 +610,62 @@ def test_what_has_no_gold_label_on_the_hub_is_left_out(save: Any) -> None:
     assert examples.label_names == ("-1", "0", "1")
 
 
+HUB_ROWS = "a\tb\t-1\nc\td\t0\ne\tf\t-1\ng\th\t1\ni\tj\t0\nk\tl\t2\nm\tn\t1\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "firsts", "n_left_out"), [(1, "c", 1), (2, "cg", 2), (4, "cgik", 2), (9, "cgikm", 2)]
+)
+def test_a_limit_counts_rows_with_gold_labels(save: Any, limit: int, firsts: str, n_left_out: int) -> None:
+    examples = read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{HUB_ROWS}"), limit=limit)
+    assert examples.columns["first"] == list(firsts)
+    assert "-1" not in examples.label_names
+    assert examples.left_out == {"no gold label": n_left_out}
+
+
+def test_a_limit_takes_minus_one_for_a_class_where_it_is_one(save: Any) -> None:
+    moods = save("x.tsv", "premise\thypothesis\tlabel\na\tb\t-1\nc\td\t0\ne\tf\t1\n")
+    assert names_of(read_examples(moods, limit=2)) == ["-1", "0"]
+    long = "a\tb\t-1\nc\td\t0\n\tbad\t1\n" + "e\tf\t1\n" * 1_000 + "g\th\t2\n"  # nobody asked for the bad row
+    assert names_of(read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{long}"), limit=1)) == ["-1"]
+
+
+def test_rows_without_gold_are_left_out_where_another_file_has_set_the_classes(save: Any) -> None:
+    path = save("x.tsv", "premise\thypothesis\tlabel\na\tb\t-1\nc\td\t1\n")
+    examples = read_examples(path, label_names=("0", "1", "2"))
+    assert (labels_of(examples), examples.left_out) == ([1], {"no gold label": 1})
+    with pytest.raises(InvalidInput, match="the label '-1' is unknown"):
+        read_examples(path, label_names=("0", "1"))
+
+
+@pytest.mark.parametrize("spelt", [("1", "0"), ("1.0", "0.0"), ("true", "false"), ("True", "False")])
+def test_yes_and_no_become_scores_however_a_file_spells_them(save: Any, spelt: tuple[str, str]) -> None:
+    yes, no = spelt
+    path = save("x.csv", f"query,passage,label\na,b,{yes}\nc,d,{no}\ne,f,{yes}\n")
+    examples = read_examples(path)
+    assert set(examples.label_names) == set(spelt)  # as they are written
+    assert (yes_as_score(examples).kind, labels_of(yes_as_score(examples))) == ("scored pairs", [1, 0, 1])
+    assert labels_of(read_examples(path, kind="scored pairs")) == [1, 0, 1]
+
+
+def test_other_classes_become_no_scores(save: Any) -> None:
+    for labels in (("1", "2"), ("1", "1.0"), ("0", "1", "2"), ("0", "0.0", "1")):
+        rows = "".join(f"a,b,{label}\n" for label in labels)
+        examples = read_examples(save("x.csv", f"query,passage,label\n{rows}"))
+        assert yes_as_score(examples) is examples
+
+
+def test_truths_of_json_can_be_scores(save: Any) -> None:
+    rows = [{"query": "a", "passage": "b", "label": label} for label in (True, False)]
+    path = save("x.jsonl", "\n".join(map(json.dumps, rows)))
+    assert labels_of(read_examples(path, kind="scored pairs")) == [1, 0]
+
+
+def test_what_was_left_out_is_told_only_where_something_was() -> None:
+    examples = Examples("texts", {"text": ["a"]}, left_out={"no gold label": 0})
+    assert examples.describe() == "1 texts from memory"
+
+
 def test_columns_that_the_first_of_json_lines_lacks(save: Any) -> None:
     rows = [{"anchor": "a", "positive": "b"}, {"anchor": "c", "positive": "d", "negative": "e"}]
     file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
@@ -612,3 +673,37 @@ def test_columns_that_the_first_of_json_lines_lacks(save: Any) -> None:
         read_examples(file)
     examples = read_examples(file, skip_bad_rows=True)
     assert (examples.kind, len(examples)) == ("triplets", 1)
+
+
+def test_a_column_that_comes_late_in_json_lines_is_not_passed_over(save: Any) -> None:
+    rows = [{"sentence1": "a", "sentence2": "b"}] * 100
+    rows += [
+        {"sentence1": "c", "sentence2": "d", "id": "7"},
+        {"sentence1": "e", "sentence2": "f", "score": "1"},
+    ]
+    file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidInput, match=r"line 102 has 'score', which none of the first 100 rows has"):
+        read_examples(file)
+    assert len(read_examples(file, limit=101)) == 101
+    assert len(read_examples(file, kind="pairs")) == 102
+
+
+def test_a_late_column_that_changes_nothing_is_left_alone(save: Any) -> None:
+    rows = [{"query": "a", "positive": "b", "lang": "en"}] * 100
+    rows += [{"query": "c", "positive": "d", "lang": "en", "text": "e"}, {"lang": "de", "score": "1"}]
+    file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_examples(file, where={"lang": "en"})) == 101
+
+
+@pytest.mark.parametrize("folder", ["my data", "data (1)", "plain"])
+def test_the_origin_for_others_names_no_folder(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir()
+    file = tmp_path / folder / "some pairs.tsv"
+    rows = [f"p\th{n}\t{label}\n" for n, label in enumerate(NLI_LABELS)]
+    file.write_text("premise\thypothesis\tlabel\n" + "".join(rows), encoding="utf-8")
+    examples = read_examples(file)
+    told = "some pairs.tsv (first = premise, second = hypothesis, label = label)"
+    assert examples.public_origin == examples.take([1]).public_origin == told
+    assert contrasted(examples).public_origin == f"contrasts in {told}"
+    texts = read_plain_texts([TextFile(file, ("premise",)), TextFile(file, ("hypothesis",))])
+    assert texts.public_origin == "some pairs.tsv + some pairs.tsv"

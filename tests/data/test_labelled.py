@@ -27,8 +27,8 @@ def test_names_are_ordered_and_labels_are_their_positions(tmp_path: Path) -> Non
 
 
 def test_numbers_are_ordered_as_numbers(tmp_path: Path) -> None:
-    data = read_labelled(write(tmp_path / "a.tsv", "text\tlabel", "x\t10", "y\t9"))
-    assert data.label_names == ("9", "10")
+    path = write(tmp_path / "a.tsv", "text\tlabel", "x\t10", "y\t9", "z\t-1", "u\t1.0")
+    assert read_labelled(path).label_names == read_examples(path).label_names == ("-1", "1.0", "9", "10")
 
 
 def test_what_only_looks_like_a_number_is_a_name(tmp_path: Path) -> None:

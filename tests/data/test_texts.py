@@ -356,6 +356,7 @@ def test_a_named_format_goes_before_the_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "content"),
     [(None, b"a\n\nb"), ("jsonl", b'"a"\n""\n"b"\n'), ("txt.gz", gzip.compress(b"a\n\nb\n"))],
+    ids=["plain", "jsonl", "gzip"],
 )
 def test_stdin_is_read_as_bytes_in_the_format_that_is_named(
     monkeypatch: pytest.MonkeyPatch, format: str | None, content: bytes

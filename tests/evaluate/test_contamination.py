@@ -104,6 +104,13 @@ def test_rows_with_a_held_out_pair_are_left_out_and_counted() -> None:
     assert kept.left_out == {"no text": 2, "pairs of test sets": 1}
 
 
+def test_of_texts_alone_those_of_held_out_pairs_are_left_out() -> None:
+    texts = Examples("texts", {"text": ["C!", "d", "a", "nothing else"]})
+    kept = leave_out_overlap(texts, {"one": pairs_of(("c", "A"))})
+    assert kept.columns["text"] == ["d", "nothing else"]
+    assert kept.left_out == {"texts of test sets": 2}
+
+
 def test_the_line_names_what_is_shared_and_what_is_not() -> None:
     found = find_overlap(
         {"seen": pairs_of(("one", "two"), ("a", "b")), "new": pairs_of(("c", "d"))}, [TRAINING]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from gemel.data.examples import NLI_LABELS, NO_GOLD_LABEL
+from gemel.data.class_names import NLI_LABELS, NO_GOLD_LABEL
 from gemel.data.official.files import OfficialFiles, json_file, json_list, tab_file
 from gemel.data.official.parts import Part, Reader, cells
 from gemel.errors import InvalidInput

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gemel.data.class_names import truth_of
 from gemel.errors import InvalidInput
 from gemel.train.objectives.objective import Objective, check_positive
 
@@ -140,16 +141,13 @@ class OnlineContrastive(Objective):
         return (near.square().sum() + F.relu(self.margin - far).square().sum()) / len(labels)
 
 
-_YES = ("1", "true", "yes")
-
-
 def _place_of_positive(positive: str | int | None, names: tuple[str, ...]) -> int:
     """The place of the class that was named, or of the one that says yes."""
     if str(positive) in names:
         return names.index(str(positive))
     if positive in (0, 1):
         return int(positive)
-    said = [place for place, name in enumerate(names) if name.lower() in _YES]
+    said = [place for place, name in enumerate(names) if name.lower() == "yes" or truth_of(name) == 1]
     if positive is None and len(said) == 1:
         return said[0]
     raise InvalidInput(
