@@ -22,6 +22,7 @@ from gemel.checkpoint.saving import (
     recover,
     save_encoder_folder,
     save_reranker_folder,
+    special_tokens_note,
     whole_folder,
 )
 from gemel.checkpoint.spec import POOLING_MODES, Dense, EncoderSpec, Normalise, Pooling
@@ -59,5 +60,6 @@ __all__ = [
     "save_encoder_folder",
     "save_reranker_folder",
     "save_static_folder",
+    "special_tokens_note",
     "whole_folder",
 ]

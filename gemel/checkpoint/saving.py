@@ -25,7 +25,7 @@ from gemel.checkpoint.folder import (
     read_licence,
 )
 from gemel.checkpoint.head import Head, write_head
-from gemel.checkpoint.spec import Dense
+from gemel.checkpoint.spec import Dense, EncoderSpec
 from gemel.checkpoint.tokenizer_settings import explicit_settings
 from gemel.checkpoint.weights import SINGLE_FILE
 from gemel.errors import GemelError, InvalidInput, WriteFailed
@@ -244,20 +244,23 @@ def write_json(file: Path, value: Any) -> None:
     file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def special_tokens_note(spec: EncoderSpec) -> str:
+    """What a card has to say of a mean that other programs take otherwise; often nothing."""
+    if spec.pooling.include_special_tokens:
+        return ""
+    return "The mean leaves out the special tokens: only gemel reads that setting (`gemel.json`)."
+
+
 def _encoder_card(model: ModelFolder) -> str:
     spec = model.spec
-    note = (
-        ""
-        if spec.pooling.include_special_tokens
-        else "\nThe mean leaves out the special tokens: only gemel reads that setting (`gemel.json`).\n"
-    )
+    note = special_tokens_note(spec)
     licence = read_licence(model.path)
     return _ENCODER_CARD.format(
         licence=f"license: {licence}\n" if licence else "",
         dim=spec.dim,
         max_tokens=spec.max_tokens,
         pooling=" + ".join(spec.pooling.modes),
-        note=note,
+        note=f"\n{note}\n" if note else "",
     )
 
 

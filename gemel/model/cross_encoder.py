@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +36,47 @@ class CrossEncoder(nn.Module, PairScorer):
         cls, folder: ModelFolder, labels: Sequence[str] = ("score",), *, device: str | None = None
     ) -> CrossEncoder:
         """An untrained head on a pretrained transformer: where the training of a cross-encoder starts."""
-        names = dict(enumerate(labels))
         model = load_transformer(
             AutoModelForSequenceClassification,
             folder.transformer,
             with_new_head=True,
-            num_labels=len(names),
-            id2label=names,
-            label2id={name: index for index, name in names.items()},
+            **_settings_of_head(labels),
         )
-        encoder = cls.__new__(cls)
-        nn.Module.__init__(encoder)
-        settings: Any = model.config
         reranker = RerankerFolder(
             path=folder.path,
             transformer=folder.transformer,
-            config={**settings.to_diff_dict(), "architectures": [type(model).__name__]},
+            config=folder.config,
             tokenizer_config=folder.tokenizer_config,
             max_tokens=folder.spec.max_tokens,
             weight_files=folder.weight_files,
             lowercase=folder.spec.lowercase,
-            activation="sigmoid" if len(names) == 1 else "identity",
+        )
+        return cls._untrained(reranker, model, labels, device)
+
+    @classmethod
+    def with_new_head(
+        cls, folder: RerankerFolder, labels: Sequence[str], *, device: str | None = None
+    ) -> CrossEncoder:
+        """An untrained head on the transformer of a cross-encoder that has learnt something else before."""
+        trained: Any = load_transformer(AutoModelForSequenceClassification, folder.transformer)
+        config = copy.deepcopy(trained.config)
+        config.update(_settings_of_head(labels))
+        model = type(trained)(config)
+        pretrained = trained.base_model_prefix
+        getattr(model, pretrained).load_state_dict(getattr(trained, pretrained).state_dict())
+        return cls._untrained(folder, model.eval(), labels, device)
+
+    @classmethod
+    def _untrained(
+        cls, folder: RerankerFolder, model: nn.Module, labels: Sequence[str], device: str | None
+    ) -> CrossEncoder:
+        encoder = cls.__new__(cls)
+        nn.Module.__init__(encoder)
+        settings: Any = model.config
+        reranker = replace(
+            folder,
+            config={**settings.to_diff_dict(), "architectures": [type(model).__name__]},
+            activation="sigmoid" if len(labels) == 1 else "identity",
             labels=tuple(labels),
         )
         encoder._open(reranker, model, device)
@@ -96,3 +118,13 @@ class CrossEncoder(nn.Module, PairScorer):
         input_ids, mask = padded(ids, int(self.folder.config.get("pad_token_id") or 0), self.device)
         batch = {"input_ids": input_ids, "attention_mask": mask}
         return {**batch, "token_type_ids": padded(types, 0, self.device)[0]} if self._wants_types else batch
+
+
+def _settings_of_head(labels: Sequence[str]) -> dict[str, Any]:
+    """What transformers calls the labels."""
+    names = dict(enumerate(labels))
+    return {
+        "num_labels": len(names),
+        "id2label": names,
+        "label2id": {name: index for index, name in names.items()},
+    }

@@ -8,8 +8,9 @@ from gemel.train.lora import Lora
 from gemel.train.mixing import MixedExamples, MixedObjective, MultiTaskStep
 from gemel.train.objectives import OBJECTIVES, build_objective
 from gemel.train.parallel import Team, join_team
+from gemel.train.result import TrainResult
 from gemel.train.steps import CrossEncoderStep, SentenceEncoderStep
-from gemel.train.trainer import TrainResult, train
+from gemel.train.trainer import train
 
 __all__ = [
     "OBJECTIVES",

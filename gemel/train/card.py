@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gemel.model.infersent import asks_for_new
+
 
 @dataclass(frozen=True)
 class CardFacts:
@@ -20,6 +22,8 @@ class CardFacts:
     n_examples: int
     data: str
     settings: Mapping[str, Any]
+    steps: str = ""  # how far the run went
+    notes: Sequence[str] = ()  # what a reader of the model has to know, a sentence each
     licence: str | None = None
     stages_before: Sequence[str] = ()  # the data of the stages that it came through, each in a line
     overlap: str = ""  # what of the sets that models are measured on stands in the data
@@ -27,6 +31,7 @@ class CardFacts:
     is_cross_encoder: bool = False
     labels: Sequence[str] = ()
     losses: Sequence[str] = ()  # for the tags; the objective if it is left out
+    prompts: Mapping[str, str] = field(default_factory=dict)  # by name, for texts of different kinds
     truncations: Sequence[int] = ()  # dimensions that a Matryoshka objective has trained to stand alone
     is_infersent: bool = False  # which no other program opens
 
@@ -78,8 +83,13 @@ def _body(facts: CardFacts) -> list[str]:
         f"- data: {facts.data}, {facts.n_examples:,} examples",
         f"- objective: {facts.objective}",
     ]
+    if facts.steps:
+        lines.append(f"- steps: {facts.steps}")
     if facts.overlap:
         lines.append(f"- {facts.overlap}")
+    if facts.prompts:
+        told = ", ".join(f"{name} = {text!r}" for name, text in facts.prompts.items())
+        lines.append(f"- prompts: {told}")
     if facts.truncations:
         lines.append(f"- dimensions that stand alone: {', '.join(map(str, facts.truncations))} (Matryoshka)")
     if facts.labels:
@@ -88,11 +98,15 @@ def _body(facts: CardFacts) -> list[str]:
     if facts.scores:
         lines += ["", "## Scores", "", "| measure | value |", "|---|---|"]
         lines += [f"| {name} | {value:.4f} |" for name, value in facts.scores.items()]
+    for note in facts.notes:
+        lines += ["", note]
     return [*lines, "", "## Use", "", "```python", *_usage(facts), "```"]
 
 
 def _is_on_the_hub(model: str) -> bool:
     """Whether others find it by this name: a folder here is nobody else's, and hubs refuse its path."""
+    if asks_for_new(model):  # an encoder of a kind, which began from no weights
+        return False
     return re.fullmatch(r"(?:[\w.-]+/)?[\w.-]+", model) is not None and not Path(model).exists()
 
 
@@ -107,7 +121,18 @@ def _usage(facts: CardFacts) -> list[str]:
         "from gemel import load_encoder",
         "",
         'vectors = load_encoder("this-folder").encode(["A sentence.", "Another one."])',
+        *_prompted(facts.prompts),
         *_shorter(facts.truncations),
+    ]
+
+
+def _prompted(prompts: Mapping[str, str]) -> list[str]:
+    if not prompts:
+        return []
+    name = next(iter(prompts))
+    return [
+        f"# With a prompt before each text ({', '.join(prompts)}):",
+        f'prompted = load_encoder("this-folder").with_prompt("{name}").encode(["A sentence."])',
     ]
 
 

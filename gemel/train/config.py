@@ -10,10 +10,11 @@ from typing import Any
 from gemel.errors import InvalidInput
 from gemel.train.lora import Lora
 from gemel.train.settings import is_above, is_whole, one_or_more
-from gemel.train.values import is_number
+from gemel.train.values import TEXT, TEXT_OR_TEXTS, check_types, is_number
 
 MAX_SEED = 2**40  # every step has a seed of its own, made from it
 BF16_CHOICES = ("auto", "on", "off")
+_TYPES = {"freeze": TEXT_OR_TEXTS, "tensorboard": TEXT}
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class TrainConfig:
                 f"the setting {unknown[0]!r} is unknown; the known ones are {', '.join(known)}"
             )
         values = dict(values)
+        named = {name: value for name, value in values.items() if value is not None}
+        check_types(named, _TYPES, "the settings of a training")
         try:
             if "freeze" in values:
                 values["freeze"] = one_or_more(values["freeze"])

@@ -96,16 +96,21 @@ class DenoisingStep(nn.Module):
         return loss, sum(map(len, holed)) + sum(map(len, whole))
 
     def with_holes(self, sequences: Sequence[Ids]) -> list[Ids]:
-        """The sequences without a share of their tokens; special ones stay, and of others at least one."""
-        tokenizer = self.model.tokenizer
+        """The sequences without a share of their tokens; the special ones and a prompt's stay, and of the
+        others at least one."""
+        tokenizer, prompt = self.model.tokenizer, self.model.prompt
         n_first, n_last = len(tokenizer.prefix), len(tokenizer.suffix)
+        if prompt:
+            n_first += tokenizer.prompt_tokens(prompt)
         kept = []
         for ids in sequences:
-            chance = torch.rand(len(ids) - n_first - n_last).numpy()  # torch's, which follow from the step
-            stays = chance >= self.decoder.deletion
+            stays = np.ones(len(ids), bool)
+            # Torch's own numbers, which follow from the step.
+            chance = torch.rand(max(0, len(ids) - n_first - n_last)).numpy()
             if len(chance):
-                stays[chance.argmax()] = True
-            kept.append(ids[np.concatenate([np.ones(n_first, bool), stays, np.ones(n_last, bool)])])
+                stays[n_first : n_first + len(chance)] = chance >= self.decoder.deletion
+                stays[n_first + chance.argmax()] = True
+            kept.append(ids[stays])
         return kept
 
     def save(self, target: Path) -> None:

@@ -25,12 +25,17 @@ def dropout_of(module: nn.Module, share: float | None) -> Iterator[None]:
             setattr(part, name, before)
 
 
+def has_dropout(module: nn.Module) -> bool:
+    """Whether a model has a place for dropout, be it unused."""
+    return next(_places(module), None) is not None
+
+
 def _places(module: nn.Module) -> Iterator[tuple[nn.Module, str, float]]:
     """Where a module keeps what it drops, and how much: layers of dropout, and numbers given to attention."""
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             yield part, "p", part.p
-        else:
+        elif not isinstance(part, nn.RNNBase):  # drops between its layers only, and hands that over by itself
             for name, value in vars(part).items():
                 if "dropout" in name and isinstance(value, float):
                     yield part, name, value

@@ -60,6 +60,7 @@ class ContrastiveTuner:
         """An encoder with the same settings whose vectors tell the classes apart better."""
         refuse_team("tuning on a few examples")
         _check_partners(texts, classes)
+        self._check_output()
         n_pairs = min(self.max_pairs, self.n_rounds * len(texts))
         first, second = sample_pairs(classes, n_pairs, self.seed)
         examples = Examples(
@@ -80,6 +81,12 @@ class ContrastiveTuner:
         if self.output is None:
             weakref.finalize(tuned, shutil.rmtree, place, ignore_errors=True)
         return tuned
+
+    def _check_output(self) -> None:
+        if self.output is not None and any((Path(self.output) / name).exists() for name in ("model", "last")):
+            raise InvalidInput(
+                f"{self.output} holds a run already; expected a place for this tuning alone: name another"
+            )
 
     def _objective(self) -> SupervisedContrastive:
         return SupervisedContrastive(self.temperature)

@@ -1,7 +1,7 @@
 """Low-rank adapters (Hu et al., 2021): W stays, and a product of two thin matrices is learnt beside it.
 
-Adapters live only while a model is trained. What is saved is a plain model with W + BA in the place of W, so
-that nothing that reads it needs to know of them.
+Adapters live only while a model is trained. What is saved, and what is left in memory, is a plain model with
+W + BA in the place of W, so that nothing that reads it needs to know of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from gemel.errors import InvalidInput
 from gemel.train.interrupts import held_interrupts
 from gemel.train.settings import is_above, is_whole, one_or_more
+from gemel.train.values import TEXT_OR_TEXTS, check_types
 
 _IN_A_LAYER = re.compile(r"\.\d+\.")  # the linear maps of numbered layers, not those of heads and poolers
 
@@ -47,6 +48,7 @@ class Lora:
             raise InvalidInput(
                 f"lora has the unknown setting {unknown[0]!r}; the known ones are {', '.join(known)}"
             )
+        check_types(values, {"targets": TEXT_OR_TEXTS}, "lora")
         return cls(**{**values, "targets": one_or_more(values.get("targets", ()))})
 
 
@@ -76,19 +78,34 @@ class AdaptedLinear(nn.Linear):
         """(..., in) to (..., out)."""
         return super().forward(input) + F.linear(F.linear(input, self.lora_a), self.lora_b) * self.scale
 
-    def merged(self) -> nn.Linear:
+    def merged(self) -> MergedLinear:
         """A plain map that does the same."""
-        plain = nn.Linear(self.in_features, self.out_features, device="meta")
+        plain = MergedLinear(self.in_features, self.out_features, device="meta")
         plain.weight = nn.Parameter((self.weight + self.scale * self.lora_b @ self.lora_a).detach())
         plain.bias = self.bias
         return plain.train(self.training)
+
+    def settled(self) -> nn.Linear:
+        """What stays after the training; an adapter that has learnt nothing leaves the map as it was."""
+        if self.lora_b.count_nonzero():
+            return self.merged()
+        plain = nn.Linear(self.in_features, self.out_features, device="meta")
+        plain.weight, plain.bias = self.weight, self.bias
+        return plain.train(self.training)
+
+
+class MergedLinear(nn.Linear):
+    """A map that an adapter was added to: other weights than those a checkpoint of adapters stands beside."""
 
 
 def add_adapters(model: Any, lora: Lora, seed: int) -> int:
     """Put an adapter beside the chosen linear maps of the pretrained part; how many there are."""
     pretrained = _pretrained(model)
-    if any(isinstance(module, AdaptedLinear) for module in pretrained.modules()):
-        raise InvalidInput("this model has adapters already; open it anew from its folder to train others")
+    if any(isinstance(module, AdaptedLinear | MergedLinear) for module in pretrained.modules()):
+        raise InvalidInput(
+            "this model was trained with adapters already, which are part of its weights; open it anew from "
+            "its folder"
+        )
     generator = torch.Generator().manual_seed(seed)
     linear = {name: module for name, module in pretrained.named_modules() if type(module) is nn.Linear}
     inner = {name: module for name, module in linear.items() if _IN_A_LAYER.search(f".{name}.")}
@@ -136,6 +153,11 @@ def merged(model: Any) -> Iterator[None]:
         yield
     finally:
         _put_all(model, adapted)
+
+
+def settle_adapters(model: Any) -> None:
+    """Leave a plain model behind, whose maps do what they did with their adapters."""
+    _put_all(model, {name: module.settled() for name, module in _adapted(model).items()})
 
 
 def _pretrained(model: Any) -> nn.Module:

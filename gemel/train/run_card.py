@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from gemel.checkpoint import read_encoder_folder, read_licence
+from gemel.checkpoint import EncoderSpec, read_encoder_folder, read_licence, special_tokens_note
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidModel
@@ -14,9 +13,9 @@ from gemel.model import CrossEncoder
 from gemel.train.card import CardFacts
 from gemel.train.config import TrainConfig
 from gemel.train.mixing import MixedExamples
+from gemel.train.result import TrainResult
 from gemel.train.steps import Step
 
-_FOLDERS = re.compile(r"\S*/")
 _HUB_CACHE = "models--"
 
 
@@ -24,10 +23,11 @@ def facts_of_run(
     step: Step,
     examples: Examples | MixedExamples,
     config: TrainConfig,
-    model: Path,
-    best_score: float | None,
+    result: TrainResult,
 ) -> CardFacts:
     """The facts of a run whose model is in a folder."""
+    model, best_score = result.model, result.best_score
+    spec = _spec(model)
     return CardFacts(
         name=model.parent.name,
         base_model=_started_from(step),
@@ -37,7 +37,10 @@ def facts_of_run(
         truncations=step.objective.truncations(),
         n_examples=len(examples),
         data=_told(examples),
-        settings={**_shape(model), **config.to_dict(), "tensorboard": None},  # no folder of this machine
+        steps=result.course,
+        prompts={} if spec is None else spec.prompts,
+        notes=[note for note in [special_tokens_note(spec) if spec else ""] if note],
+        settings={**_shape(spec), **config.to_dict(), "tensorboard": None},  # no folder of this machine
         scores={} if best_score is None else {"validation": best_score},
         is_cross_encoder=isinstance(step.model, CrossEncoder),
         labels=() if isinstance(examples, MixedExamples) else examples.label_names,
@@ -54,11 +57,16 @@ def _started_from(step: Step) -> str:
     return str(folder.path) if hub is None else hub.removeprefix(_HUB_CACHE).replace("--", "/")
 
 
-def _shape(model: Path) -> dict[str, Any]:
-    """What the model makes of a text, where a folder says so."""
+def _spec(model: Path) -> EncoderSpec | None:
     try:
-        spec = read_encoder_folder(model).spec
+        return read_encoder_folder(model).spec
     except InvalidModel:  # a cross-encoder, or no transformer
+        return None
+
+
+def _shape(spec: EncoderSpec | None) -> dict[str, Any]:
+    """What the model makes of a text, where its folder says so."""
+    if spec is None:
         return {}
     return {"pooling": "+".join(spec.pooling.modes), "max_tokens": spec.max_tokens}
 
@@ -66,4 +74,4 @@ def _shape(model: Path) -> dict[str, Any]:
 def _told(examples: Examples | MixedExamples) -> str:
     """Where the examples are from, without the folders of this machine."""
     parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
-    return ", ".join(_FOLDERS.sub("", part.origin) for part in parts)
+    return ", ".join(part.public_origin for part in parts)

@@ -38,6 +38,7 @@ class RunState:
     stopped_early: bool = False
     examples: str = ""  # a digest of what is learnt from: a run goes on with the same
     seconds: float = 0.0
+    unlogged_seconds: float = 0.0  # that the unlogged steps have taken
     uses_bfloat16: bool | None = None  # found out once: a resumed run must not find otherwise
     unlogged: list[tuple[float, int, int]] = field(default_factory=list)  # loss, pairs, tokens of a step
     unlogged_by_task: list[tuple[str, float]] = field(default_factory=list)  # of batches of several tasks
@@ -153,9 +154,18 @@ def _told(step: Step) -> str:
         for part in step.objective.modules()
         if isinstance(part, Objective)
         for name, value in sorted(vars(part).items())
-        if not name.startswith("_") and isinstance(value, bool | int | float | str) and name != "training"
+        if not name.startswith("_") and name != "training" and _is_plain(value)
     ]
     return f"{step.objective.describe()} ({', '.join(settings)})" if settings else step.objective.describe()
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value is a setting: no tensor, function or module."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _beside(step: Step, config: TrainConfig) -> str | None:

@@ -20,6 +20,7 @@ from gemel.errors import InvalidInput
 from gemel.model import CrossEncoder, Trainable
 from gemel.model.backbone import arrays_of
 from gemel.tokens import Ids
+from gemel.train.dropout import has_dropout
 from gemel.train.objectives import FeedForwardRegression, Matryoshka, Objective, Softmax
 
 
@@ -111,9 +112,10 @@ def embed_columns(
         embeddings = torch.cat([_embed_again_for_gradients(model, sequences) for sequences in chunks])
     by_column = torch.split(embeddings, len(rows))
     if examples.kind == "texts" and model.training and torch.equal(by_column[0], by_column[1]):
+        advice = "set dropout = 0.1 in the recipe's train, or train" if has_dropout(model) else "train"
         raise InvalidInput(
             "a text has the same vector twice, for this model has no dropout, and so nothing can be learnt "
-            "from texts alone: set dropout = 0.1 in the recipe's train, or train on pairs"
+            f"from texts alone: {advice} on pairs"
         )
     return by_column, sum(map(len, sequences))
 

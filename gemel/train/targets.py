@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +32,8 @@ def teacher_vectors(
     """The teacher's vectors of the texts (n, dim), mapped from a file that is made, continued or found."""
     notes = _notes(teacher, texts)
     if not _is_of(file, notes):
-        _write_vectors(teacher, texts, file, show_progress)
-        file.with_suffix(".json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+        with _noted(file, notes):
+            _write_vectors(teacher, texts, file, show_progress)
     vectors: Vectors = np.load(file, mmap_mode="r")
     return vectors
 
@@ -49,9 +49,8 @@ def teacher_scores(
         )
     notes = _notes(teacher, [text for column in examples.columns.values() for text in column])
     if not _is_of(file, notes):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        np.save(file, _scores(teacher, examples, show_progress))
-        file.with_suffix(".json").write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+        with _noted(file, notes):
+            np.save(file, _scores(teacher, examples, show_progress))
     scores: Scores = np.load(file)
     return scores
 
@@ -80,7 +79,7 @@ def scored_by(
     scores = teacher_scores(teacher, examples, file, show_progress=show_progress)[:, 0]
     if teacher.folder.activation != "sigmoid":
         scores = (1 / (1 + np.exp(-scores))).astype(np.float32)  # raw ones go as far as they like
-    return Examples("scored pairs", examples.columns, scores, origin=examples.origin)
+    return Examples("scored pairs", examples.columns, scores, origin=examples.origin, files=examples.files)
 
 
 def margins(scores: Scores) -> Scores:
@@ -94,7 +93,6 @@ def _write_vectors(
     layout = Layout(
         teacher.fingerprint, teacher.dim, "float32", "npy", keeps_ids=False, settings=teacher.settings
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
     bar_of = progress_bar(len(texts), "teacher", show_progress)
     with _continued(file, layout, texts) as writer, bar_of as bar:
         bar.update(writer.rows)
@@ -132,6 +130,18 @@ def _notes(teacher: TextEncoder | PairScorer, texts: Sequence[str]) -> dict[str,
         "texts": len(texts),
         "sha256": digest.hexdigest(),
     }
+
+
+@contextmanager
+def _noted(file: Path, notes: dict[str, object]) -> Iterator[None]:
+    """What the file holds is told once all of it is there; what it held before is no longer told."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    told = file.with_suffix(".json")
+    told.unlink(missing_ok=True)
+    yield
+    draft = told.with_suffix(".json.draft")
+    draft.write_text(json.dumps(notes, indent=2) + "\n", encoding="utf-8")
+    draft.replace(told)
 
 
 def _is_of(file: Path, notes: dict[str, object]) -> bool:

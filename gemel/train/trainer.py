@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,11 @@ from gemel.train.card import write_card
 from gemel.train.config import TrainConfig
 from gemel.train.dropout import dropout_of
 from gemel.train.interrupts import held_interrupts
-from gemel.train.lora import merged
+from gemel.train.lora import merged, settle_adapters
 from gemel.train.metrics import MetricsFile
 from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
+from gemel.train.result import TrainResult
 from gemel.train.run_card import facts_of_run
 from gemel.train.state import RunState, load_state, recover_run, save_state
 from gemel.train.steps import Step, module_of, set_cache_chunk
@@ -36,26 +36,6 @@ from gemel.train.weight_mean import WeightMean
 Validate = Callable[[Any], float]
 LOG_EVERY = 10  # steps
 CHECKPOINT_SECONDS = 600.0  # where a recipe says nothing of checkpoints
-
-
-@dataclass(frozen=True)
-class TrainResult:
-    """What a run came to."""
-
-    model: Path  # the folder of the best model, or of the last where nothing was validated
-    steps: int
-    best_step: int
-    best_score: float | None
-    seconds: float
-    stopped_early: bool
-    is_complete: bool = True  # all steps were made: nothing was left for want of time or patience
-
-    def draw_curves(self, title: str | None = None) -> list[Path]:
-        """Put a picture of the loss and the validation score beside the model, as PNG and SVG."""
-        from gemel.train.curves import draw_curves
-
-        place = self.model.parent
-        return draw_curves(MetricsFile(place / "metrics.jsonl").read(), title or place.name, place / "curves")
 
 
 def train(
@@ -74,11 +54,22 @@ def train(
     In processes that torchrun has started, each takes its share of every batch. Where no bar is shown, `tell`
     is called with a line a minute and after every evaluation.
     """
-    run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
-    run.begin(resume)
+    try:
+        run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
+        run.begin(resume)
+        _make_steps(run, show_progress, tell)
+        result = run.finish()
+    finally:
+        settle_adapters(step.model)  # also of a run that was broken off: nothing reads a model with adapters
+    if run.team.is_leader:
+        write_card(result.model, facts_of_run(step, examples, run.config, result))
+    return result
+
+
+def _make_steps(run: _Run, show_progress: bool | None, tell: Tell | None) -> None:
     is_shown = show_progress if run.team.is_leader else False
     with (
-        dropout_of(module_of(step), run.config.dropout),
+        dropout_of(module_of(run.step), run.config.dropout),
         told_steps(run.n_steps, run.state.step, is_shown, tell) as told,
     ):
         try:
@@ -88,10 +79,6 @@ def train(
         except (KeyboardInterrupt, ProcessLost):
             run.checkpoint()
             raise
-    result = run.finish()
-    if run.team.is_leader:
-        write_card(result.model, facts_of_run(step, examples, run.config, result.model, result.best_score))
-    return result
 
 
 class _Run:
@@ -127,7 +114,9 @@ class _Run:
         return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
 
     def begin(self, resume: bool) -> None:
-        check_alike(self.team, module_of(self.step), self._parts(), self.config.to_dict())
+        # A machine that has not the model of the stage before may read with another prompt.
+        read = {"prompt": getattr(self.step.model, "prompt", "")}
+        check_alike(self.team, module_of(self.step), self._parts(), {**self.config.to_dict(), **read})
         self.state = self.team.from_leader(lambda: self._first_state(resume))
         start_alike(self.team, module_of(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
@@ -156,6 +145,7 @@ class _Run:
                     f"{last} was made with other examples: resume with the same, or name another output"
                 )
             self.metrics.forget_after(state.step)
+            self._logged_at = time.perf_counter() - state.unlogged_seconds
             return state
         if not resume and ((self.output / "model").exists() or last.exists()):
             raise InvalidInput(
@@ -207,7 +197,7 @@ class _Run:
         check_finite(self.trained, self.state.step)
         now = time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
-        self._kept_at = now
+        self._kept_at, self.state.unlogged_seconds = now, now - self._logged_at
         save_state(
             self.output / "last", self.step, self.state, self.trained, self.optimiser, self.config, self.mean
         )
@@ -232,6 +222,7 @@ class _Run:
             seconds=self._seconds(),
             stopped_early=self.state.stopped_early,
             is_complete=self.state.step >= self.n_steps,
+            planned_steps=self.n_steps,
         )
 
     def status(self) -> str:

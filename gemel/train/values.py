@@ -49,6 +49,10 @@ NUMBER = Expected("a number", is_number)
 TWO_NUMBERS = Expected("two numbers, such as [0, 5]", _is_two_numbers)
 BOOLEAN = Expected("true or false", lambda value: isinstance(value, bool))
 TABLE = Expected('a table, such as { path = "pairs.tsv" }', lambda value: isinstance(value, Mapping))
+WORDS = Expected(
+    'a table of words, such as { 0 = "no" }',
+    lambda value: isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()),
+)
 TABLES = Expected("one or several [[...]] tables", _all(lambda value: isinstance(value, Mapping)))
 TEXT_OR_TEXTS = TEXT | TEXTS
 TEXT_OR_TABLE = TEXT | TABLE

@@ -96,6 +96,19 @@ def test_holes_leave_the_special_tokens_the_order_and_a_word(tiny_bert: Path) ->
     assert all(np.array_equal(a, b) for a, b in zip(holed, step.with_holes(whole), strict=True))
 
 
+def test_a_prompt_has_no_holes(tiny_bert: Path) -> None:
+    model = SentenceEncoder(read_encoder_folder(tiny_bert), device="cpu")
+    step = DenoisingStep(model.with_prompts({"task": "the woman sees "}, "task"), deletion=0.9)
+    n_kept = 1 + step.model.tokenizer.prompt_tokens("the woman sees ")
+    assert n_kept > 3
+    whole = step.model.tokenizer.pieces([*TEXTS, ""], step.model.prompt, "ignore").ids
+    for before, after in zip(whole, step.with_holes(whole), strict=True):
+        assert after[:n_kept].tolist() == before[:n_kept].tolist()
+        assert after[-1] == before[-1]
+        assert min(len(before), n_kept + 2) <= len(after) <= len(before)
+    assert len(step.with_holes([whole[0][:3]])[0]) == 3  # a text so short that the prompt is all of it
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_part_moves_and_the_decoder_is_dropped(
     architecture: str, tiny_model: Callable[..., Path], tmp_path: Path

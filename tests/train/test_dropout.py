@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -16,9 +17,10 @@ from training_process import examples_for, examples_of, step_for
 from transformers import T5Config, T5EncoderModel
 
 from gemel.checkpoint import read_encoder_folder
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
-from gemel.model import SentenceEncoder
-from gemel.train import TrainConfig, train
+from gemel.model import InferSent, SentenceEncoder
+from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.dropout import dropout_of
 
 CONFIG = TrainConfig(batch_size=6, max_steps=4, learning_rate=1e-3)
@@ -103,3 +105,14 @@ def test_a_model_without_any_place_for_it_is_told() -> None:
 def test_what_is_no_share(share: object) -> None:
     with pytest.raises(InvalidInput, match=r"dropout is .*; expected a share of the activations"):
         TrainConfig.from_dict({"dropout": share})
+
+
+def test_an_lstm_of_one_layer_has_no_place_for_it(tmp_path: Path) -> None:
+    words = np.eye(4, dtype=np.float32)
+    model = InferSent(["a", "man", "woman", "plays"], words, 8, device="cpu")
+    with pytest.raises(InvalidInput, match="has no dropout to set"), dropout_of(model, 0.1):
+        pass
+    texts = Examples("texts", {"text": ["a man", "a woman plays"] * 4})
+    step = SentenceEncoderStep(model, build_objective("contrastive", "texts", dim=model.dim))
+    with pytest.raises(InvalidInput, match="nothing can be learnt from texts alone: train on pairs"):
+        train(step, texts, tmp_path / "run", CONFIG, show_progress=False)

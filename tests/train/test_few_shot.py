@@ -101,6 +101,8 @@ def test_the_run_is_kept_where_it_is_asked_for_and_else_goes_with_the_encoder(
     kept = ContrastiveTuner(**settings, output=tmp_path / "run")(load_trainable(tiny_bert), TEXTS, classes)
     assert (tmp_path / "run" / "metrics.jsonl").is_file()
     assert kept.folder.path == tmp_path / "run" / "model"  # type: ignore[attr-defined]
+    with pytest.raises(InvalidInput, match="holds a run already; expected a place for this tuning alone"):
+        ContrastiveTuner(**settings, output=str(tmp_path / "run"))(load_trainable(tiny_bert), TEXTS, classes)
     passing = ContrastiveTuner(**settings)(load_trainable(tiny_bert), TEXTS, classes)
     place = passing.folder.path  # type: ignore[attr-defined]
     assert place.is_dir()

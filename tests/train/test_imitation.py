@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from gemel.checkpoint import read_encoder_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.model import CrossEncoder, SentenceEncoder
-from gemel.train import TrainConfig, train
+from gemel.train import TrainConfig, targets, train
 from gemel.train.distillation import DistillationStep
 from gemel.train.imitation import (
     Imitation,
@@ -151,6 +152,24 @@ def test_vectors_that_were_begun_are_continued_unless_they_are_of_other_texts(
         teacher_vectors(teacher, TEXTS, file)
     others = TEXTS[::-1]
     np.testing.assert_array_equal(teacher_vectors(teacher, others, file), encode(others))
+
+
+def test_vectors_of_other_texts_are_not_taken_for_the_right_ones_after_a_kill(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teacher, file = load_encoder(tiny_bert), tmp_path / "teacher.npy"
+    teacher_vectors(teacher, TEXTS, file)
+    write = targets._write_vectors
+
+    def killed(*given: Any) -> None:
+        write(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(targets, "_write_vectors", killed)
+        with pytest.raises(KeyboardInterrupt):
+            teacher_vectors(teacher, TEXTS[::-1], file)
+    np.testing.assert_array_equal(teacher_vectors(teacher, TEXTS, file), teacher.encode(TEXTS))
 
 
 def step_of(folder: Path, targets: np.ndarray, objective: torch.nn.Module | None = None) -> DistillationStep:

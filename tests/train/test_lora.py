@@ -17,7 +17,7 @@ from gemel.checkpoint import read_encoder_folder
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train import TrainConfig, train
-from gemel.train.lora import AdaptedLinear, Lora, add_adapters, merged
+from gemel.train.lora import AdaptedLinear, Lora, add_adapters, merged, settle_adapters
 
 TEXTS = sentences(20, seed=3, max_words=12)
 CONFIG = TrainConfig(batch_size=10, learning_rate=1e-2, lora=Lora(rank=4, alpha=8))
@@ -51,7 +51,7 @@ def test_an_adapted_model_starts_as_the_model_it_was(tiny_bert: Path) -> None:
     before = model.encode(TEXTS)
     assert add_adapters(model, Lora(), seed=0) == 12  # two layers of six maps
     np.testing.assert_array_equal(model.encode(TEXTS), before)
-    with pytest.raises(InvalidInput, match="has adapters already"):
+    with pytest.raises(InvalidInput, match="trained with adapters already"):
         add_adapters(model, Lora(), seed=0)
 
 
@@ -64,10 +64,12 @@ def test_nothing_but_adapters_and_new_heads_moves(tiny_bert: Path, tmp_path: Pat
     moved = {key for key in before if not torch.equal(before[key], after[key])}
     of_heads = ("objective.", "model.transformer.classifier.", "model.transformer.bert.pooler.")
     heads = {key for key in before if key.startswith(of_heads)}
-    assert moved == heads
-    adapters = {key: value for key, value in after.items() if ".lora_" in key}
-    assert len(adapters) == 24
-    assert all(value.abs().sum() > 0 for value in adapters.values())  # B was zero
+    adapted = {key for key in moved if key not in heads}
+    assert moved - adapted == heads
+    assert len(adapted) == 12
+    assert before.keys() == after.keys()  # the adapters are gone, and what they have learnt is in the maps
+    for key in adapted:
+        assert torch.linalg.matrix_rank(after[key] - before[key], rtol=1e-3) <= CONFIG.lora.rank
 
 
 def test_the_saved_model_is_plain_and_equals_the_adapted_one(tiny_bert: Path, tmp_path: Path) -> None:
@@ -75,15 +77,62 @@ def test_the_saved_model_is_plain_and_equals_the_adapted_one(tiny_bert: Path, tm
     result = train(step, examples_of("triplets"), tmp_path / "run", CONFIG, show_progress=False)
     saved = load_file(result.model / "model.safetensors")
     assert saved.keys() == load_file(tiny_bert / "model.safetensors").keys()
-    adapted = step.model.encode(TEXTS)
+    left = step.model.encode(TEXTS)
     opened = load_encoder(result.model, precision="float32", on_truncate="ignore").encode(TEXTS)
-    np.testing.assert_allclose(opened, adapted, atol=1e-5)
+    np.testing.assert_allclose(opened, left, atol=1e-5)
     first = load_encoder(tiny_bert, precision="float32", on_truncate="ignore").encode(TEXTS)
     assert np.abs(opened - first).max() > 1e-2
-    bits = {key: value.clone() for key, value in step.state_dict().items()}
-    with merged(step.model):
-        assert not any(isinstance(module, AdaptedLinear) for module in step.modules())
-    assert all(torch.equal(value, bits[key]) for key, value in step.state_dict().items())
+    step.model.save(tmp_path / "by hand")
+    again = load_encoder(tmp_path / "by hand", precision="float32", on_truncate="ignore").encode(TEXTS)
+    np.testing.assert_array_equal(again, opened)
+
+
+def test_merged_for_a_while_and_then_as_it_was(tiny_bert: Path) -> None:
+    model = SentenceEncoder(read_encoder_folder(tiny_bert), device="cpu")
+    add_adapters(model, Lora(rank=4), seed=0)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if name.endswith("lora_b"):
+                value.normal_(std=0.1)
+    bits, adapted = {key: value.clone() for key, value in model.state_dict().items()}, model.encode(TEXTS)
+    with merged(model):
+        assert not any(isinstance(module, AdaptedLinear) for module in model.modules())
+        np.testing.assert_allclose(model.encode(TEXTS), adapted, atol=1e-5)
+    assert all(torch.equal(value, bits[key]) for key, value in model.state_dict().items())
+    settle_adapters(model)
+    np.testing.assert_allclose(model.encode(TEXTS), adapted, atol=1e-5)
+
+
+def test_a_model_that_has_been_merged_does_not_go_on_with_adapters(tiny_bert: Path, tmp_path: Path) -> None:
+    step, examples = step_for(tiny_bert, "contrastive"), examples_of("triplets")
+    train(step, examples, tmp_path / "run", CONFIG, show_progress=False)
+    for output in ("run", "another"):
+        with pytest.raises(InvalidInput, match="trained with adapters already"):
+            train(step, examples, tmp_path / output, CONFIG, resume=True, show_progress=False)
+    fresh = step_for(tiny_bert, "contrastive")
+    assert train(fresh, examples, tmp_path / "run", CONFIG, resume=True, show_progress=False).is_complete
+
+
+def test_what_breaks_off_leaves_a_plain_model(tiny_bert: Path, tmp_path: Path) -> None:
+    step, examples = step_for(tiny_bert, "contrastive"), examples_of("triplets")
+    before = {key: value.clone() for key, value in step.state_dict().items()}
+    (tmp_path / "run" / "last").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match="holds a run already"):
+        train(step, examples, tmp_path / "run", CONFIG, show_progress=False)
+    assert all(torch.equal(value, before[key]) for key, value in step.state_dict().items())
+
+    def broken(model: SentenceEncoder) -> float:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(step, examples, tmp_path / "other", CONFIG, validate=broken, show_progress=False)
+    assert step.state_dict().keys() == before.keys()
+    assert not torch.equal(
+        *(
+            each["model.backbone.encoder.layer.0.attention.self.query.weight"]
+            for each in (before, step.state_dict())
+        )
+    )
 
 
 def test_a_cross_encoder_has_adapters_too(tiny_bert: Path, tmp_path: Path) -> None:

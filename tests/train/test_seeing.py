@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from gemel import load_trainable, read_examples
+from gemel.data.examples import Examples
 from gemel.reproduce.sources import parse_source
-from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
+from gemel.train import SentenceEncoderStep, TrainConfig, TrainResult, build_objective, train
 from gemel.train.card import CardFacts, base_name, format_card, write_card
 from gemel.train.curves import draw_curves
 from gemel.train.metrics import MetricsFile
@@ -65,7 +70,7 @@ def test_a_run_from_python_leaves_a_card_and_can_be_drawn(tiny_bert: Path, tmp_p
     for part in (
         f"# mine\n\n## Training\n\n- started from: `{tiny_bert.name}`\n",
         "- data: pairs.tsv (first = sentence1, second = sentence2, score = score), 20 examples\n",
-        "- objective: cosine\n- pooling: mean\n",
+        "- objective: cosine\n- steps: 3\n- pooling: mean\n",
         "- weight_decay: 0.5\n",
         "| validation | 0.2500 |",
     ):
@@ -74,6 +79,37 @@ def test_a_run_from_python_leaves_a_card_and_can_be_drawn(tiny_bert: Path, tmp_p
     assert "base_model" not in card  # which nobody finds by the name of a folder
     assert result.draw_curves() == [tmp_path / "mine" / name for name in ("curves.png", "curves.svg")]
     assert "mine" in (tmp_path / "mine" / "curves.svg").read_text(encoding="utf-8")
+
+
+def test_a_run_that_ended_early_says_so() -> None:
+    def told(**values: Any) -> str:
+        return TrainResult(Path("model"), best_score=0.5, seconds=1.0, **values).course
+
+    assert told(steps=1_200, best_step=1_200, stopped_early=False, planned_steps=1_200) == "1,200"
+    assert told(steps=20, best_step=10, stopped_early=False) == "20; the best was step 10"
+    early: dict[str, Any] = {"steps": 20, "is_complete": False, "planned_steps": 50}
+    assert told(best_step=20, stopped_early=False, **early) == "20 of 50, then time was up"
+    stopped = told(best_step=5, stopped_early=True, **early)
+    assert stopped == "20 of 50, then it got no better; the best was step 5"
+
+
+def test_the_card_tells_what_other_programs_read_otherwise(tiny_bert: Path, tmp_path: Path) -> None:
+    model = load_trainable(tiny_bert)
+    pooling = replace(model.spec.pooling, include_special_tokens=False)
+    model.folder = model.folder.with_spec(replace(model.spec, pooling=pooling))
+    examples = Examples("pairs", {"first": ["a man", "a cat"] * 4, "second": ["men", "cats"] * 4})
+    step = SentenceEncoderStep(model, build_objective(None, examples.kind, dim=32))
+    config = TrainConfig(batch_size=2, max_steps=1)
+    card = (train(step, examples, tmp_path / "run", config).model / "README.md").read_text(encoding="utf-8")
+    assert "\n\nThe mean leaves out the special tokens: only gemel reads that setting" in card
+
+
+@pytest.mark.parametrize(
+    ("base", "is_told"), [("some/base", True), ("bert-base-uncased", True), ("infersent", False)]
+)
+def test_the_base_is_told_where_hubs_know_it(base: str, is_told: bool) -> None:
+    facts = CardFacts(base, base, "softmax", n_examples=1, data="x.tsv", settings={})
+    assert ("base_model:" in format_card(facts)) == is_told
 
 
 def test_a_card_names_no_folder_of_this_machine(tmp_path: Path) -> None:

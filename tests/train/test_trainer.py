@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file
+from stand_ins import read_json, write_json
 from training_process import CONFIG, KINDS, examples_for, examples_of, run, step_for
 from transformers import BertConfig, BertModel, T5Config, T5EncoderModel
 
-from gemel import load_encoder, load_pair_classifier
+from gemel import load_encoder, load_pair_classifier, load_trainable
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel, WriteFailed
-from gemel.train import SentenceEncoderStep, TrainConfig, train
+from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import InBatchContrastive
 from gemel.train.state import RunState
@@ -245,6 +247,47 @@ def test_another_recipe_cannot_continue_a_run(tiny_bert: Path, tmp_path: Path) -
         train(step, examples, tmp_path / "run", other, resume=True, show_progress=False)
     with pytest.raises(InvalidInput, match="holds a run already"):
         train(step, examples, tmp_path / "run", CONFIG, show_progress=False)
+
+
+def test_another_concatenation_cannot_continue_a_run(tiny_bert: Path, tmp_path: Path) -> None:
+    examples = examples_of("classified pairs")
+
+    def step(*parts: str) -> SentenceEncoderStep:
+        encoder = load_trainable(tiny_bert)
+        settings = {"dim": encoder.dim, "n_labels": 3, "concatenation": parts}
+        objective = build_objective("softmax", examples.kind, **settings)  # type: ignore[arg-type]
+        return SentenceEncoderStep(encoder, objective, examples.label_names)
+
+    train(step("u", "v"), examples, tmp_path / "run", CONFIG, show_progress=False)
+    with pytest.raises(InvalidInput, match=r"was made by softmax .*'u', 'v'.* and now it is softmax .*u\*v"):
+        train(step("u*v", "|u-v|"), examples, tmp_path / "run", CONFIG, resume=True, show_progress=False)
+
+
+def test_the_pace_of_a_resumed_run_counts_the_time_before(tiny_bert: Path, tmp_path: Path) -> None:
+    config = TrainConfig(batch_size=4, epochs=2, max_steps=12, evaluate_every=9)
+    examples, metrics = examples_of("scored pairs"), MetricsFile(tmp_path / "run" / "metrics.jsonl")
+
+    def go(tell: Callable[[str], None] | None = None) -> None:
+        step = step_for(tiny_bert, "cosine")
+        train(
+            step, examples, tmp_path / "run", config,
+            validate=lambda model: 0.5, resume=True, show_progress=False, tell=tell,
+        )  # fmt: skip
+
+    def broken_off(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(broken_off)
+    file = tmp_path / "run" / "last" / "state.json"
+    values = read_json(file)
+    assert values["state"]["step"] == 9
+    assert values["state"]["unlogged_seconds"] > 0
+    values["state"]["unlogged_seconds"] = 1e6  # as if these nine steps had taken days
+    write_json(file, values)
+    go()
+    (first, *_) = [line for line in metrics.read() if "pairs_per_second" in line]
+    assert (first["step"], first["pairs_per_second"] < 1) == (10, True)
 
 
 def test_a_disk_that_fills_during_a_checkpoint_leaves_the_last_good_one(
