@@ -22,6 +22,7 @@ SETTINGS = (
     *("dropout", "average_last", "freeze", "seed", "bf16"),
 )
 DATA_FLAGS = ("kind", "score_range", "skip_bad_rows", "limit", "max_characters")
+PAIR_ROLES = ("first", "anchor", "second", "positive", "score")  # of what an encoder is validated on
 # What a recipe says itself, and a flag beside it would contradict.
 SAID_BY_RECIPES = (
     *DATA_FLAGS,
@@ -193,7 +194,7 @@ def command(recipe: str | None, **choices: Any) -> None:
 
 def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
     """The recipe with what the flags say of the length of a run."""
-    idle = next((name for name in SAID_BY_RECIPES if choices[name]), None)
+    idle = next((name for name in SAID_BY_RECIPES if _is_given(choices[name])), None)
     if idle is not None:
         flag = "set" if idle == "settings" else idle.replace("_", "-")
         raise InvalidInput(f"--{flag} was given beside a recipe, which says it itself: change the recipe")
@@ -208,6 +209,11 @@ def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
         )
     stages = tuple(_changed(stage, given) for stage in recipe.stages)
     return replace(recipe, stages=stages, seeds=(given["seed"],) if "seed" in given else recipe.seeds)
+
+
+def _is_given(choice: Any) -> bool:
+    """Whether a flag was used: a 0 is as good as any number."""
+    return choice is not None and choice is not False and choice != ()
 
 
 def _changed(stage: Stage, given: dict[str, Any]) -> Stage:
@@ -247,8 +253,7 @@ def _recipe_of_flags(choices: dict[str, Any]) -> Recipe:
     if choices["prompt"]:
         stage["prompts"] = _by_role("prompt", choices["prompt"])
     if choices["validate"]:
-        ranges = {"score_range": choices["score_range"]} if choices["score_range"] else {}
-        stage["validate"] = {"path": choices["validate"], **ranges}
+        stage["validate"] = _validation(choices)
     kind = "cross-encoder" if choices["cross_encoder"] else "encoder"
     values: dict[str, Any] = {"model": choices["model"], "kind": kind, "stage": [stage]}
     if choices["pooling"]:
@@ -268,6 +273,24 @@ def _data(choices: dict[str, Any]) -> dict[str, Any]:
     if choices["where"]:
         data["where"] = _conditions(choices["where"])
     return {"path": choices["examples"], **data}
+
+
+def _validation(choices: dict[str, Any]) -> dict[str, Any]:
+    """What the flags say of the file to validate on, which may have the columns of the examples."""
+    from gemel.data.example_rows import columns_of
+    from gemel.data.places import data_folder
+    from gemel.reproduce.sources import place
+
+    values: dict[str, Any] = {"path": choices["validate"]}
+    values |= {name: choices[name] for name in ("score_range", "skip_bad_rows") if choices[name]}
+    if choices["label_names"] and choices["cross_encoder"]:
+        values["label_names"] = _by_number(choices["label_names"])
+    if choices["column"]:
+        found = columns_of(place(choices["validate"], data_folder(choices["data"])))
+        roles = (*PAIR_ROLES, "label") if choices["cross_encoder"] else PAIR_ROLES
+        named = _by_role("column", choices["column"])
+        values["columns"] = {role: named[role] for role in roles if named.get(role) in found}
+    return values
 
 
 def _conditions(given: tuple[str, ...]) -> dict[str, list[str]]:
@@ -308,13 +331,18 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
             click.echo(f"  {name:>10}  {value}")
         click.echo()
     click.echo(preview.overlap)
-    if preview.cut is not None:
-        click.echo(preview.cut)
+    for line in (preview.chosen_by_tests, preview.cut):
+        if line is not None:
+            click.echo(line)
     click.echo(f"objective: {preview.objective}")
     click.echo(f"training: {_told_training(preview)}")
     each, of_all = (" a seed", f" for all {preview.n_seeds} seeds") if preview.n_seeds > 1 else ("", "")
     time = _told_time(preview.n_seeds * preview.seconds)
-    click.echo(f"steps: {preview.n_steps:,}{each}, {time} here{of_all}, validation not counted")
+    least = "at most " if preview.train.max_minutes is not None else ""
+    teacher = "" if recipe.stages[number - 1].teacher is None else " and what the teacher says"
+    click.echo(
+        f"steps: {least}{preview.n_steps:,}{each}, {time} here{of_all}, validation{teacher} not counted"
+    )
 
 
 def _told_training(preview: Preview) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gemel.data.places import hash_of
 from gemel.errors import InvalidInput
+from gemel.reproduce.outcome import RESULT
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.train import TrainConfig
 from gemel.train.card import base_name
@@ -21,8 +22,10 @@ FILE_NAME = "begun-with.json"
 CONTENTS = "contents of "  # what files hold, which is compared where both sides know it
 
 
-def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig, data: Path) -> dict[str, Any]:
-    """All that decides what a stage comes to, as plain JSON values by their names."""
+def begun_with(
+    recipe: Recipe, stage: Stage, config: TrainConfig, data: Path, start: str | Path
+) -> dict[str, Any]:
+    """All that decides what a stage comes to, as plain JSON values by their names; `start` is its model."""
     values: dict[str, Any] = {
         name: getattr(recipe, name) for name in ("kind", "pooling", "max_tokens", "layers", "infersent")
     }
@@ -36,16 +39,22 @@ def begun_with(recipe: Recipe, stage: Stage, config: TrainConfig, data: Path) ->
     values["prompts"] = dict(stage.prompts) or None
     values["validate"] = stage.validate and asdict(stage.validate)
     values |= {name: value for name, value in config.to_dict().items() if name not in FREE_SETTINGS}
-    values |= {f"{CONTENTS}{name}": mark for name, mark in _contents(recipe, stage, data) if mark}
+    values |= {f"{CONTENTS}{name}": mark for name, mark in _contents(recipe, stage, data, start) if mark}
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return plain
 
 
-def _contents(recipe: Recipe, stage: Stage, data: Path) -> Iterator[tuple[str, str | None]]:
+def _contents(
+    recipe: Recipe, stage: Stage, data: Path, start: str | Path
+) -> Iterator[tuple[str, str | None]]:
     """Names may stay while what they stand for changes."""
     yield "the model", _mark_of_model(recipe.model)
+    if stage is not recipe.stages[0]:
+        yield "the stage before", _mark_of_model(str(start))  # which may have gone on, with more patience
     if stage.teacher is not None:
         yield "the teacher", _mark_of_model(stage.teacher.model)
+    if stage.validate is not None:
+        yield "the validation data", _mark_of_files(stage.validate.places(data))
     for task in stage.tasks:
         yield f"the data {task.name}".strip(), _mark_of_files(task.data.places(data))
 
@@ -67,6 +76,7 @@ def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> N
     file = place / FILE_NAME
     if not any((place / name).exists() for name in ("last", "model")):
         place.mkdir(parents=True, exist_ok=True)
+        (place / RESULT).unlink(missing_ok=True)  # of a run whose models somebody has removed
         file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
         return
     if not resume:
@@ -80,8 +90,8 @@ def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> N
         is_known = name in saved and name in values
         if name.startswith(CONTENTS) and is_known and saved[name] != values[name]:
             raise InvalidInput(
-                f"the {name} have changed since {place} was begun: resume with the same, or name another "
-                "output"
+                f"the {name} have changed since {place} was begun: resume with the same, name another "
+                "output, or remove that folder to begin it anew"
             )
         if not name.startswith(CONTENTS) and saved.get(name) != values.get(name):
             raise InvalidInput(

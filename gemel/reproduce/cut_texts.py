@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 
 from gemel.data.examples import Examples
 from gemel.model import CrossEncoder
-from gemel.train import MixedExamples
+from gemel.train import CondenserStep, MixedExamples
 from gemel.train.steps import Step
 
 MOST_ROWS = 1_000  # enough to see it; reading all of a million would keep everybody waiting
@@ -14,6 +16,8 @@ MOST_ROWS = 1_000  # enough to see it; reading all of a million would keep every
 
 def tell_cut(examples: Examples | MixedExamples, step: Step) -> str | None:
     """One line of what is cut among some of the rows, or None where nothing is."""
+    if isinstance(step, CondenserStep):  # which reads windows of whole documents
+        return None
     parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]
     counts = [_count(part, step, MOST_ROWS // len(parts)) for part in parts]
     n_seen, n_cut = sum(n for n, _ in counts), sum(n for _, n in counts)
@@ -34,5 +38,6 @@ def _count(examples: Examples, step: Step, at_most: int) -> tuple[int, int]:
     model = step.model
     if isinstance(model, CrossEncoder):
         return len(rows), model.tokenizer.pieces(list(zip(*columns, strict=True)))[2]
-    texts = [text for column in columns for text in column]
-    return len(texts), len(model.tokenizer.pieces(texts, model.prompt, "ignore").cut)
+    before = cycle(getattr(step, "prompts", ()) or [model.prompt])
+    texts = [prompt + text for prompt, column in zip(before, columns, strict=False) for text in column]
+    return len(texts), len(model.tokenizer.pieces(texts, "", "ignore").cut)

@@ -14,8 +14,11 @@ from gemel.reproduce.overlap import NOT_LOOKED_FOR
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.train import MixedExamples, TrainConfig, TrainResult
 from gemel.train.card import CardFacts, base_name, write_card
+from gemel.train.prompts import prompt_of_first
 from gemel.train.run_card import facts_of_run
 from gemel.train.steps import Step
+
+RESULT = "result.json"
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,13 @@ class Outcome:
         if find_spec("matplotlib"):  # the extra "plot"; a run is whole without its picture
             self.result.draw_curves(f"{self.recipe.name}, seed {self.config.seed}")
         values = {**vars(self.result), "model": "model", "overlap": self.overlaps[self.number]}
-        write_json(place / "result.json", values)
+        write_json(place / RESULT, values)
 
     def _facts(self) -> CardFacts:
         """What the run knows, and what the recipe knows better."""
-        overlap, result = self.overlaps[self.number], self.result
+        overlap = self.overlaps[self.number]
         return replace(
-            facts_of_run(self.step, self.examples, self.config, result.model, result.best_score),
+            facts_of_run(self.step, self.examples, self.config, self.result),
             name=self.recipe.name,
             base_model=self.recipe.model,
             objective=told_objective(self.stage, self.step),
@@ -69,7 +72,9 @@ class Outcome:
         measure = "Spearman correlation of cosines"
         if self.recipe.kind == "cross-encoder":
             measure = "accuracy" if kind == "classified pairs" else "Spearman correlation of scores"
-        return {f"{measure}, {self.stage.validate.told}": self.result.best_score}
+        prompt = prompt_of_first(self.stage.prompts)
+        after = f", each text after {prompt!r}" if prompt else ""
+        return {f"{measure}, {self.stage.validate.told}{after}": self.result.best_score}
 
 
 def told_objective(stage: Stage, step: Step) -> str:
@@ -96,9 +101,9 @@ def write_json(file: Path, values: dict[str, Any]) -> None:
 
 
 def read_result(place: Path) -> dict[str, Any] | None:
-    """What a stage has come to, if it has ended."""
-    file = place / "result.json"
-    if not file.is_file():
+    """What a stage has come to, if it has ended and its model is there."""
+    file = place / RESULT
+    if not file.is_file() or not (place / "model").is_dir():
         return None
     values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return values

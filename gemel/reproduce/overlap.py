@@ -18,5 +18,7 @@ def tell_overlap(examples: Examples | MixedExamples, data: Path) -> str:
     if not held_out:
         return NOT_LOOKED_FOR
     parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]
-    has_pairs = any(len(part.columns) > 1 for part in parts)
-    return describe_overlaps(find_overlap(held_out, parts), "pairs" if has_pairs else "texts")
+    pairs = [part for part in parts if len(part.columns) > 1]
+    texts = [part for part in parts if len(part.columns) == 1]
+    told = [describe_overlaps(find_overlap(held_out, pairs), "pairs")] if pairs else []
+    return "; ".join(told + ([describe_overlaps(find_overlap(held_out, texts), "texts")] if texts else []))

@@ -42,7 +42,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,7 @@ def read_recipe(path: str | Path, model: str | None = None) -> Recipe:
 
 def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     """The recipe in a table of values."""
-    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "expected", "infersent")
+    known = ("model", "kind", "pooling", "max_tokens", "layers", "seeds", "stage", "infersent")
     check_keys(values, known, f"the recipe {name}")
     if "model" not in values:
         raise InvalidInput(
@@ -183,10 +183,17 @@ def parse_recipe(values: Mapping[str, Any], name: str) -> Recipe:
     pooling, layers, seeds = values.get("pooling"), values.get("layers"), values.get("seeds", [])
     if len(set(seeds)) < len(seeds):
         raise InvalidInput(f"seeds of the recipe {name} is {seeds!r}; expected no number twice")
+    stages = tuple(_stage(stage, name) for stage in values["stage"])
+    if kind == "cross-encoder" and any(len(stage.tasks) > 1 for stage in stages):
+        raise InvalidInput(
+            f"the recipe {name} mixes tasks for a cross-encoder; expected an encoder, or a stage for each"
+        )
+    for seed in seeds:
+        replace(stages[-1].train, seed=seed)  # refuses what is no seed now, and not when its turn comes
     return Recipe(
         name=name,
         model=str(values["model"]),
-        stages=tuple(_stage(stage, name) for stage in values["stage"]),
+        stages=stages,
         kind=kind,
         pooling=None if pooling is None else tuple([pooling] if isinstance(pooling, str) else pooling),
         max_tokens=values.get("max_tokens"),
@@ -203,6 +210,11 @@ def _stage(values: Mapping[str, Any], name: str) -> Stage:
     if "task" in values:
         check_keys(values, ("task", "train", "validate", *MIXING_KEYS), where)
         tasks = _tasks(values["task"], name)
+        if len(tasks) == 1:
+            raise InvalidInput(
+                f"{where} has one task, with which nothing is mixed; give the stage its data and objective "
+                "itself, or another task"
+            )
     else:
         check_keys(values, (*TASK_KEYS, "train", "validate", "teacher", "prompts", "task"), where)
         tasks = (_task(values, name, where),)
@@ -241,6 +253,7 @@ def _task(values: Mapping[str, Any], name: str, where: str) -> Task:
     if "data" not in values:
         raise InvalidInput(f"{where} needs data")
     objective = dict(values.get("objective", {}))
+    check_types(objective, {"name": TEXT}, f"the objective of {where}")
     return Task(
         data=parse_source(values["data"], name),
         objective=objective.pop("name", None),

@@ -19,9 +19,6 @@ import torch
 from gemel.data.examples import Examples, yes_as_score
 from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
-from gemel.evaluate.correlation import spearman
-from gemel.evaluate.sts import validate_on_sts
-from gemel.model import CrossEncoder
 from gemel.reproduce.beginning import begun_with, keep_to_beginning
 from gemel.reproduce.cut_texts import tell_cut
 from gemel.reproduce.outcome import Outcome, read_result, told_objective, write_json
@@ -30,8 +27,10 @@ from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
 from gemel.reproduce.step_builder import StepBuilder
 from gemel.reproduce.teaching import Lesson, cut_student, listen
+from gemel.reproduce.validation import build_validator, tell_chosen_by_tests
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
+from gemel.train.lora import settle_adapters
 from gemel.train.mixing import plan_batches
 from gemel.train.state import recover_run
 from gemel.train.steps import Step, set_cache_chunk
@@ -60,6 +59,7 @@ class Preview:
     seconds: float
     first: list[dict[str, Any]]
     overlap: str  # with the sets that models are measured on
+    chosen_by_tests: str | None  # where it is validated on one of them
     cut: str | None  # of the texts, where the model reads less
     train: TrainConfig
     validated_on: str | None
@@ -94,6 +94,7 @@ class RecipeRunner:
     ) -> list[StageRun]:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
+        self.team.from_leader(lambda: self._check_output(Path(output)))
         start = self.team.leader_first(lambda: self._first_start(Path(output)))
         for number in range(1, len(self.recipe.stages) + 1):
             for seed in self._seeds_of(number):
@@ -101,9 +102,10 @@ class RecipeRunner:
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 if resume:
                     self.team.from_leader(partial(recover_run, place))
-                self._keep_to_beginning(number, place, seed, resume)
-                finished = self._finished(number, place) if resume else None
-                result = finished or self._run_stage(number, start, place, seed, resume, on_stage)
+                self._keep_to_beginning(number, place, seed, start, resume)
+                finished = self._finished(number, place, Path(output), on_stage) if resume else None
+                shared = self._shared_place(Path(output), number)
+                result = finished or self._run_stage(number, start, place, shared, seed, resume, on_stage)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
             if not self.team.is_leader and not start.exists():
@@ -123,9 +125,15 @@ class RecipeRunner:
         with tempfile.TemporaryDirectory(prefix="gemel-preview-") as place:
             start = self._first_start(Path(place))
             for number in range(1, len(self.recipe.stages) + 1):
-                yield self._preview(number, start, Path(place) / f"stage-{number}")
+                stage_place = Path(place) / f"stage-{number}"
+                preview, step = self._preview(number, start, stage_place)
+                yield preview
+                if number < len(self.recipe.stages):  # which opens what this one makes, trained or not
+                    settle_adapters(step.model)
+                    step.save(stage_place / "model")
+                    start = stage_place / "model"
 
-    def _preview(self, number: int, start: str | Path, place: Path) -> Preview:
+    def _preview(self, number: int, start: str | Path, place: Path) -> tuple[Preview, Step]:
         stage = self.recipe.stages[number - 1]
         examples, config = self._examples(stage), stage.train
         some = examples
@@ -139,22 +147,24 @@ class RecipeRunner:
         )
         n_steps = config.steps_in_all(whole.n_batches)
         trained_parts(step, config)  # what cannot be frozen is told here as well
-        if stage.validate is not None:
-            self._validator(stage.validate, examples)
+        build_validator(self.recipe, stage, examples, self.data)  # what cannot be validated on, too
         parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
         n_shown = 3 if len(parts) == 1 else 1
-        return Preview(
+        seconds = _seconds_a_step(step, lesson.examples, timed, config) * n_steps
+        preview = Preview(
             examples=examples,
             objective=told_objective(stage, step),
             n_steps=n_steps,
-            seconds=_seconds_a_step(step, lesson.examples, timed, config) * n_steps,
+            seconds=seconds if config.max_minutes is None else min(seconds, 60 * config.max_minutes),
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
             overlap=tell_overlap(examples, self.data),
+            chosen_by_tests=tell_chosen_by_tests(stage, self.data),
             cut=tell_cut(examples, step),
             train=config,
             validated_on=None if stage.validate is None else stage.validate.told,
             n_seeds=len(self._seeds_of(number)),
         )
+        return preview, step
 
     def read(self, source: DataSource) -> Examples:
         """The examples of a source: a path as it stands, or within the data folder."""
@@ -168,18 +178,51 @@ class RecipeRunner:
             return yes_as_score(examples) if self.recipe.kind == "cross-encoder" and is_free else examples
         return MixedExamples({task.name: self.read(task.data) for task in stage.tasks}, stage.mixing)
 
-    def _finished(self, number: int, place: Path) -> TrainResult | None:
-        """The result of a stage that an earlier run has finished; one that ran out of time goes on."""
+    def _finished(
+        self, number: int, place: Path, output: Path, tell: Callable[[str], None]
+    ) -> TrainResult | None:
+        """The result of a stage that an earlier run has finished; one that ran out of time goes on, unless
+        the next has begun from it."""
         values = self.team.from_leader(lambda: read_result(place))
         if values is None:
             return None
         self._overlaps[number] = values.pop("overlap", NOT_NOTED)
         result = TrainResult(**{**values, "model": place / "model"})  # the run may have been moved
-        return result if result.is_complete else None
+        if result.is_complete:
+            return result
+        if not self.team.from_leader(lambda: self._has_begun(output, number + 1)):
+            return None
+        tell(f"{place} stays as it is, at step {result.steps:,}: the next stage has begun from it")
+        return result
 
-    def _keep_to_beginning(self, number: int, place: Path, seed: int, resume: bool) -> None:
+    def _has_begun(self, output: Path, number: int) -> bool:
+        """Whether a stage has left anything to go on from, for any seed."""
+        if number > len(self.recipe.stages):
+            return False
+        places = [self._place(output, seed, number) for seed in self._seeds_of(number)]
+        return any((place / name).exists() for place in places for name in ("last", "model"))
+
+    def _check_output(self, output: Path) -> None:
+        """A folder holds one run, or those of several seeds: else one would tell what is the other's."""
+        seeds = sorted(
+            place.name for place in output.glob("seed-*") if place.name.removeprefix("seed-").isdecimal()
+        )
+        if seeds and len(self.recipe.seeds) < 2:
+            raise InvalidInput(
+                f"{output} holds the runs of several seeds ({', '.join(seeds)}), and this one has a single "
+                "seed; name another output"
+            )
+        if len(self.recipe.seeds) > 1 and any((output / name).exists() for name in ("last", "model")):
+            raise InvalidInput(
+                f"{output} holds a run of one seed, and the recipe has {len(self.recipe.seeds)}; name "
+                "another output"
+            )
+
+    def _keep_to_beginning(
+        self, number: int, place: Path, seed: int, start: str | Path, resume: bool
+    ) -> None:
         stage = self.recipe.stages[number - 1]
-        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed), self.data)
+        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed), self.data, start)
         self.team.from_leader(lambda: keep_to_beginning(place, values, resume=resume))
 
     def _check_files(self, first: int) -> None:
@@ -197,6 +240,10 @@ class RecipeRunner:
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.recipe.seeds) > 1 and number == len(self.recipe.stages):
             output = output / f"seed-{seed}"
+        return self._shared_place(output, number)
+
+    def _shared_place(self, output: Path, number: int) -> Path:
+        """Where a stage keeps what is the same for all seeds: what a teacher says takes hours."""
         return output / f"stage-{number}" if len(self.recipe.stages) > 1 else output
 
     def _events(self, seed: int, number: int) -> str | None:
@@ -211,6 +258,7 @@ class RecipeRunner:
         number: int,
         start: str | Path,
         place: Path,
+        shared: Path,
         seed: int,
         resume: bool,
         tell: Callable[[str], None],
@@ -219,16 +267,19 @@ class RecipeRunner:
         self._check_files(number)
         if resume and not (place / "last").exists():
             tell(f"{place} holds no checkpoint to go on from: the stage begins anew")
-        lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), place))
+        lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), shared))
         examples = lesson.examples
         tell(examples.describe())
-        validate = None if stage.validate is None else self._validator(stage.validate, examples)
+        validate = build_validator(self.recipe, stage, examples, self.data)
         overlap = self.team.from_leader(lambda: tell_overlap(examples, self.data))
         self._overlaps[number] = overlap
         tell(overlap)
+        chosen = self.team.from_leader(lambda: tell_chosen_by_tests(stage, self.data))
+        if chosen is not None:
+            tell(chosen)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, place))
+        step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, shared))
         cut = tell_cut(examples, step)
         if cut is not None:
             tell(cut)
@@ -248,28 +299,6 @@ class RecipeRunner:
         if stage.teacher is None or isinstance(examples, MixedExamples):
             return Lesson(examples)
         return listen(stage.teacher, examples, place, self.device)
-
-    def _validator(self, source: DataSource, trained: Examples | MixedExamples) -> Callable[[Any], float]:
-        if self.recipe.kind == "encoder":
-            return validate_on_sts(self.read(source))
-        assert isinstance(trained, Examples), "cross-encoders learn one task at a time"
-        examples = source.read(self.data, trained.label_names or None)
-        if trained.kind == "scored pairs":
-            examples = yes_as_score(examples)
-        if examples.kind != trained.kind or examples.labels is None:
-            raise InvalidInput(
-                f"{source.path} holds {examples.kind} to validate on, and the cross-encoder learns from "
-                f"{trained.kind}; expected the same"
-            )
-        pairs, labels = list(zip(*examples.columns.values(), strict=True)), examples.labels
-
-        def validate(model: CrossEncoder) -> float:
-            scores = model.score(pairs, show_progress=False)
-            if examples.kind == "classified pairs":
-                return float((scores.argmax(axis=1) == labels).mean())
-            return 0.0 if scores.min() == scores.max() else spearman(scores, labels)
-
-        return validate
 
 
 def spread(values: list[float]) -> tuple[float, float]:

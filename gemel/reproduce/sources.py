@@ -24,6 +24,7 @@ from gemel.train.values import (
     TEXTS,
     TWO_NUMBERS,
     WHOLE,
+    WORDS,
     check_keys,
     check_types,
 )
@@ -36,14 +37,14 @@ MADE_OF_EXAMPLES = ("max_characters", "contrasts", "leave_out_tests")  # once th
 DATA_TYPES = {
     "path": TEXT,
     "files": TABLES,
-    "columns": TABLE,
+    "columns": WORDS,
     "kind": TEXT,
     "where": TABLE,
     "limit": WHOLE,
     "max_characters": WHOLE,
     "skip_bad_rows": BOOLEAN,
     "score_range": TWO_NUMBERS,
-    "label_names": TABLE,
+    "label_names": WORDS,
     "contrasts": BOOLEAN,
     "translations": TABLE,
     "leave_out_tests": BOOLEAN,
@@ -80,9 +81,9 @@ class DataSource:
         if "max_characters" in self.options:
             taken.append(f"texts of at most {self.options['max_characters']:,} characters")
         if "limit" in self.options:
-            taken.append(f"the first {self.options['limit']:,}")
+            taken.append(f"{'a sample of' if self.files else 'the first'} {self.options['limit']:,}")
         if self.options.get("leave_out_tests"):
-            taken.append("without pairs of test sets")
+            taken.append("without rows of test sets")
         return f"{self.name} ({', '.join(taken)})" if taken else self.name
 
     def places(self, data: Path) -> list[Path]:
@@ -114,10 +115,16 @@ class DataSource:
         held_out = find_held_out(data)
         if not held_out:
             raise InvalidInput(
-                f"pairs of test sets are to be left out of {self.path}, and no test set is in {data} or "
+                f"rows of test sets are to be left out of {self.path}, and no test set is in {data} or "
                 "among the downloaded ones; get some with `gemel data get stsb`, or take leave_out_tests out"
             )
-        return leave_out_overlap(examples, held_out)
+        left = leave_out_overlap(examples, held_out)
+        if not len(left):
+            raise InvalidInput(
+                f"all {len(examples):,} {examples.kind} of {self.path} stand in test sets, so that "
+                "leave_out_tests leaves none; name other data"
+            )
+        return left
 
 
 def _is_within(path: str) -> bool:

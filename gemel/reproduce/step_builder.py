@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gemel.checkpoint import (
     EncoderSpec,
     ModelFolder,
-    Pooling,
     RerankerFolder,
     read_encoder_folder,
     read_reranker_folder,
@@ -39,6 +38,8 @@ from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.prompts import prompts_of, with_prompts
 from gemel.train.steps import Step
 
+_TOLD_OBJECTIVES = ("name", "kind", "dim", "n_labels", "label_names", "cross_encoder")
+
 
 class StepBuilder:
     """The steps of a recipe's stages."""
@@ -57,18 +58,18 @@ class StepBuilder:
                 f"the recipe {self.recipe.name} mixes tasks on an InferSent encoder or makes it a "
                 "cross-encoder, which transformers alone can be; give it one task, or another model"
             )
+        if self.recipe.infersent and not is_infersent:
+            raise InvalidInput(
+                f"the recipe {self.recipe.name} sizes an InferSent encoder and starts from {start}"
+            )
         if isinstance(examples, MixedExamples):
             return self._mixed(stage, resolve(start), examples)
         (task,) = stage.tasks
         if self.recipe.kind == "cross-encoder":
-            model = self._cross_encoder(resolve(start), examples)
+            model = self._cross_encoder(resolve(start), examples, stage is self.recipe.stages[0])
             return CrossEncoderStep(model, _objective(task, examples, dim=0, cross_encoder=True))
         if is_infersent:
             return self._infersent_step(stage, start, examples)
-        if self.recipe.infersent:
-            raise InvalidInput(
-                f"the recipe {self.recipe.name} sizes an InferSent encoder and starts from {start}"
-            )
         folder = self._encoder_folder(resolve(start))
         if stage.prompts:
             folder = folder.with_spec(with_prompts(folder.spec, stage.prompts))
@@ -93,11 +94,6 @@ class StepBuilder:
             )
 
     def _mixed(self, stage: Stage, folder: Path, examples: MixedExamples) -> MultiTaskStep:
-        if self.recipe.kind == "cross-encoder":
-            raise InvalidInput(
-                f"the recipe {self.recipe.name} mixes tasks for a cross-encoder; expected an encoder, "
-                "or a stage for each task"
-            )
         encoder = SentenceEncoder(self._encoder_folder(folder), device=self.device)
         objective = MixedObjective(
             {task.name: _objective(task, examples.parts[task.name], encoder.dim) for task in stage.tasks},
@@ -137,29 +133,35 @@ class StepBuilder:
         model = read_encoder_folder(folder)
         changes: dict[str, Any] = {}
         if self.recipe.pooling is not None:
-            changes["pooling"] = Pooling(self.recipe.pooling)
+            changes["pooling"] = replace(model.spec.pooling, modes=self.recipe.pooling)
         if self.recipe.max_tokens is not None:
             changes["max_tokens"] = fitting_tokens(model, self.recipe.max_tokens)
         return model.with_spec(EncoderSpec(**{**vars(model.spec), **changes})) if changes else model
 
-    def _cross_encoder(self, folder: Path, examples: Examples) -> CrossEncoder:
+    def _cross_encoder(self, folder: Path, examples: Examples, is_first: bool) -> CrossEncoder:
+        """The model of a folder; with a new head where it has none, or an earlier stage's for others."""
         labels = examples.label_names or ("score",)
         try:
             trained = read_reranker_folder(folder)
         except InvalidModel:
             return CrossEncoder.from_encoder(self._encoder_folder(folder), labels, device=self.device)
-        _check_head(trained, labels)
         if self.recipe.max_tokens is not None:
             trained = replace(trained, max_tokens=fitting_tokens(trained, self.recipe.max_tokens))
-        return CrossEncoder(trained, device=self.device)
+        if _has_head_for(labels, trained):
+            return CrossEncoder(trained, device=self.device)
+        if is_first:
+            _refuse_head(trained, labels)
+        return CrossEncoder.with_new_head(trained, labels, device=self.device)
 
 
-def _check_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
-    """A cross-encoder goes on with the head that it has, which gives one score, or these classes."""
+def _has_head_for(labels: Sequence[str], trained: RerankerFolder) -> bool:
     is_score = len(trained.labels) == 1
-    if (is_score and tuple(labels) == ("score",)) or tuple(labels) == trained.labels:
-        return
-    gives = "one score" if is_score else f"the classes {', '.join(trained.labels)}"
+    return (is_score and tuple(labels) == ("score",)) or tuple(labels) == trained.labels
+
+
+def _refuse_head(trained: RerankerFolder, labels: Sequence[str]) -> NoReturn:
+    """Somebody's cross-encoder goes on with the head that it has."""
+    gives = "one score" if len(trained.labels) == 1 else f"the classes {', '.join(trained.labels)}"
     raise InvalidInput(
         f"the cross-encoder {trained.path} gives {gives}, and the examples have {', '.join(labels)}; "
         "expected the same: give it other examples, or start from an encoder, which gets a new head"
@@ -168,6 +170,12 @@ def _check_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
 
 def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
     _check_differences(examples)
+    taken = [name for name in task.objective_settings if name in _TOLD_OBJECTIVES]
+    if taken:
+        raise InvalidInput(
+            f"the objective is given the setting {taken[0]!r}, which follows from the model and the data; "
+            "leave it out"
+        )
     return build_objective(
         task.objective,
         examples.kind,

@@ -362,6 +362,49 @@ def test_texts_that_the_model_cuts_are_told(
     assert "tokens that the model reads" not in call("train", recipe, "--data", data, "--dry-run").stdout
 
 
+def test_a_prompt_counts_among_the_tokens_that_are_cut(tiny_bert: Path, data: Path) -> None:
+    common = ("train", "-m", tiny_bert, "--examples", data / "triplets.tsv", "-o", data / "out", "--dry-run")
+    assert "tokens that the model reads" not in call(*common).stdout
+    told = call(*common, "--prompt", f"first={'the man and ' * 20}").stdout
+    assert "24 of 72 texts looked at (33.3%) are longer than" in told
+
+
+def test_what_flags_say_of_the_data_holds_for_what_is_validated_on(tiny_bert: Path, data: Path) -> None:
+    rows = list(zip(*(sentences(9, seed, 6) for seed in range(2)), ["0", "1", "2"] * 3, strict=True))
+    write_table(data / "train.tsv", ["left", "right", "kind"], rows)
+    write_table(data / "dev.tsv", ["left", "right", "kind"], [*rows, ("", "bad", "1")])
+    said = ["--column", "first=left", "--column", "second=right", "--column", "label=kind"]
+    said += ["--label-names", "entailment,neutral,contradiction", "--cross-encoder", "--skip-bad-rows"]
+    common = ["train", "-m", tiny_bert, "--examples", data / "train.tsv", "-o", data / "out", *said]
+    done = call(*common, "--validate", data / "dev.tsv", "--batch-size", 3)
+    assert 0 <= json.loads(done.stdout)["best_score"] <= 1
+    # A file in the usual layout does without.
+    scored = [(first, second, str(n % 6)) for n, (first, second, _) in enumerate(rows)]
+    write_table(data / "scored.tsv", ["left", "right", "degree"], scored)
+    said = ["--column", "first=left", "--column", "second=right", "--column", "score=degree"]
+    common = ["train", "-m", tiny_bert, "--examples", data / "scored.tsv", "-o", data / "other", *said]
+    done = call(*common, "--score-range", 0, 5, "--validate", data / "sts.tsv", "--batch-size", 3)
+    assert json.loads(done.stdout)["best_score"] is not None
+
+
+def test_names_of_labels_are_for_labels(tiny_bert: Path, data: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"label_names say what labels stand for, and .* holds triplets"):
+        call("train", "-m", tiny_bert, "--examples", data / "triplets.tsv", "--label-names", "a,b")
+
+
+@pytest.mark.parametrize("flag", ["--limit", "--max-tokens", "--max-characters"])
+def test_a_flag_of_0_beside_a_recipe_is_a_flag(tiny_bert: Path, data: Path, flag: str) -> None:
+    recipe = write_recipe(data, f'model = "{tiny_bert}"\n[[stage]]\ndata = {{ path = "triplets.tsv" }}\n')
+    with pytest.raises(InvalidInput, match=f"{flag} was given beside a recipe"):
+        call("train", recipe, "--data", data, flag, 0)
+
+
+def test_a_dry_run_tells_the_most_that_a_run_may_take(tiny_bert: Path, data: Path) -> None:
+    common = ("train", "-m", tiny_bert, "--examples", data / "triplets.tsv", "--dry-run", "--epochs", 10**6)
+    shown = call(*common, "--max-minutes", 3).stdout
+    assert "steps: at most 2,000,000, about 3 minutes here, validation not counted" in shown
+
+
 def test_what_test_sets_share_with_the_examples_is_told_kept_on_the_card_and_can_be_left_out(
     tiny_bert: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -651,12 +694,50 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
         ('model = "x"\n[[stage]]\ndata = "a.tsv"', r"data in a stage .* is 'a.tsv'; expected a table"),
         ('model = "x"\n[stage]\ndata = { path = "a" }', r"expected one or several \[\[...\]\] tables"),
         ('model = "x"\nseeds = 3\n[[stage]]\ndata = { path = "a" }', "seeds in .* expected a list of whole"),
+        ('model = "x"\nseeds = [1, -2]\n[[stage]]\ndata = { path = "a" }', "seed is -2; expected a whole"),
         ('model = "x"\nseeds = [1, 1]\n[[stage]]\ndata = { path = "a" }', "expected no number twice"),
         ('model = "x"\npooling = 3\n[[stage]]\ndata = { path = "a" }', "pooling in .* expected a word"),
         ('model = "x"\nmax_tokens = "75"\n[[stage]]\ndata = { path = "a" }', "expected a whole number"),
         ('model = "x"\n[[stage]]\ndata = { path = "a" }\nobjective = "cosine"', "expected a table"),
         ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = 5', "train in .* expected a table"),
-        ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { freeze = 3 }', "of wrong types"),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { freeze = 3 }',
+            "freeze in .* a word",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { freeze = [1] }',
+            "freeze in .* list",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { tensorboard = 5 }',
+            "tensorboard in",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { lora = { targets = [1] } }',
+            "targets in lora .* list of words",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\nobjective = { name = ["b"] }',
+            "name in the obj",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a", label_names = { no = 0 } }',
+            "a table of words",
+        ),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a", columns = { first = 0 } }',
+            "a table of words",
+        ),
+        (
+            'model = "x"\n[[stage]]\n[[stage.task]]\nname = "a"\ndata = { path = "a" }\nweight = -3',
+            "has one task, with which nothing is mixed",
+        ),
+        (
+            'model = "x"\nkind = "cross-encoder"\n[[stage]]'
+            + "".join(f'\n[[stage.task]]\nname = "{name}"\ndata = {{ path = "a" }}' for name in "ab"),
+            "mixes tasks for a cross-encoder",
+        ),
+        ('model = "x"\nexpected = 3\n[[stage]]\ndata = { path = "a" }', "unknown key 'expected'"),
         ('model = "x"\n[[stage]]\ndata = { path = "a", score_range = 5 }', "expected two numbers"),
         ('model = "x"\n[[stage]]\ndata = { path = "a", limit = "5" }', "limit in .* expected a whole number"),
         (

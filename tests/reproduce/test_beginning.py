@@ -14,6 +14,7 @@ from gemel.checkpoint import read_encoder_folder
 from gemel.errors import InvalidInput
 from gemel.reproduce.recipe import Recipe, parse_recipe
 from gemel.reproduce.runner import RecipeRunner
+from gemel.reproduce.sources import parse_source
 from gemel.reproduce.teaching import cut_student
 
 
@@ -65,6 +66,20 @@ def test_what_files_hold_may_not_change_while_a_run_goes_on(tiny_bert: Path, tmp
     make_tiny_model("bert", tmp_path / "other", 5)
     shutil.copyfile(tmp_path / "other" / "model.safetensors", model / "model.safetensors")
     with pytest.raises(InvalidInput, match="the contents of the model have changed since"):
+        RecipeRunner(recipe).run(place, resume=True)
+
+
+def test_nor_may_what_it_is_validated_on(tiny_bert: Path, tmp_path: Path) -> None:
+    scored = tmp_path / "scored.tsv"
+    rows = "sentence1\tsentence2\tscore\na man\ta woman\t0.5\na cat\ta dog\t0.1\n"
+    scored.write_text(rows, "utf-8")
+    recipe, place = recipe_for(tiny_bert, tmp_path), tmp_path / "out"
+    (stage,) = recipe.stages
+    recipe = replace(recipe, stages=(replace(stage, validate=parse_source({"path": str(scored)}, "x")),))
+    RecipeRunner(recipe).run(place)
+    RecipeRunner(recipe).run(place, resume=True)
+    scored.write_text(f"{rows}a pig\ta pig\t1.0\n", "utf-8")
+    with pytest.raises(InvalidInput, match="the contents of the validation data have changed since"):
         RecipeRunner(recipe).run(place, resume=True)
 
 
