@@ -124,13 +124,16 @@ def _tokenizer(architecture: str) -> Any:
             vocab_size=120, special_tokens=[cls, pad, sep, unk, mask], unk_token=unk, show_progress=False
         )
     else:
-        tokenizer = Tokenizer(models.WordPiece(unk_token=unk))
+        specials = [cls, pad, sep, unk, mask] if architecture == "mpnet" else [pad, unk, cls, sep, mask]
+        tokenizer = Tokenizer(models.WordPiece(_word_pieces(specials), unk_token=unk))
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        specials = [cls, pad, sep, unk, mask] if architecture == "mpnet" else [pad, unk, cls, sep, mask]
-        trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=specials, show_progress=False)
-    sentences = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
-    tokenizer.train_from_iterator(sentences, trainer)
+        trainer = None
+    if trainer is not None:
+        sentences = [" ".join(WORDS[i:] + WORDS[:i]) for i in range(len(WORDS))]
+        tokenizer.train_from_iterator(sentences, trainer)
+    if architecture == "xlm-roberta":
+        tokenizer.model = _in_one_order(tokenizer)
     pair = (
         f"{cls} $A {sep} {sep} $B {sep}" if architecture in ROBERTA_LIKE else f"{cls} $A {sep} $B:1 {sep}:1"
     )
@@ -140,6 +143,26 @@ def _tokenizer(architecture: str) -> Any:
         special_tokens=[(cls, tokenizer.token_to_id(cls)), (sep, tokenizer.token_to_id(sep))],
     )
     return tokenizer
+
+
+def _word_pieces(specials: list[str]) -> dict[str, int]:
+    """WORDS, how they begin and end, and letters for all else: a trained vocabulary is another every time."""
+    letters = sorted(set("".join(WORDS)))
+    begun = sorted({word[:2] for word in WORDS} - set(letters))
+    ended = sorted({f"##{word[-2:]}" for word in WORDS if len(word) > 2})
+    pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *begun, *ended, *sorted(WORDS)]
+    return {piece: place for place, piece in enumerate(dict.fromkeys(pieces))}
+
+
+def _in_one_order(tokenizer: Any) -> Any:
+    """A trained unigram model with its pieces in the same order every time; only last bits differ before."""
+    from tokenizers import models
+
+    trained = json.loads(tokenizer.to_str())["model"]
+    pieces = [(piece, round(score, 6)) for piece, score in trained["vocab"]]
+    n_specials = sum(score == 0 for _, score in pieces)
+    rest = sorted(pieces[n_specials:], key=lambda each: (-each[1], each[0]))
+    return models.Unigram([*pieces[:n_specials], *rest], trained["unk_id"])
 
 
 def sentences(n: int, seed: int = 0, max_words: int = 30) -> list[str]:
