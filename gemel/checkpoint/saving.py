@@ -244,23 +244,22 @@ def write_json(file: Path, value: Any) -> None:
     file.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def special_tokens_note(spec: EncoderSpec) -> str:
-    """What a card has to say of a mean that other programs take otherwise; often nothing."""
+def special_tokens_note(spec: EncoderSpec) -> tuple[str, ...]:
+    """What a card has to say of a mean that other programs take otherwise: a sentence, or none."""
     if spec.pooling.include_special_tokens:
-        return ""
-    return "The mean leaves out the special tokens: only gemel reads that setting (`gemel.json`)."
+        return ()
+    return ("The mean leaves out the special tokens: only gemel reads that setting (`gemel.json`).",)
 
 
 def _encoder_card(model: ModelFolder) -> str:
     spec = model.spec
-    note = special_tokens_note(spec)
     licence = read_licence(model.path)
     return _ENCODER_CARD.format(
         licence=f"license: {licence}\n" if licence else "",
         dim=spec.dim,
         max_tokens=spec.max_tokens,
         pooling=" + ".join(spec.pooling.modes),
-        note=f"\n{note}\n" if note else "",
+        note="".join(f"\n{note}\n" for note in special_tokens_note(spec)),
     )
 
 

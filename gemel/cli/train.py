@@ -289,7 +289,8 @@ def _validation(choices: dict[str, Any]) -> dict[str, Any]:
         found = columns_of(place(choices["validate"], data_folder(choices["data"])))
         roles = (*PAIR_ROLES, "label") if choices["cross_encoder"] else PAIR_ROLES
         named = _by_role("column", choices["column"])
-        values["columns"] = {role: named[role] for role in roles if named.get(role) in found}
+        columns = {role: named[role] for role in roles if named.get(role) in found}
+        values |= {"columns": columns} if columns else {}
     return values
 
 
@@ -331,7 +332,7 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
             click.echo(f"  {name:>10}  {value}")
         click.echo()
     click.echo(preview.overlap)
-    for line in (preview.chosen_by_tests, preview.cut):
+    for line in (preview.chosen_by_tests, preview.new_head, preview.cut):
         if line is not None:
             click.echo(line)
     click.echo(f"objective: {preview.objective}")

@@ -57,15 +57,20 @@ def label_in(value: object, known: LabelNames | None) -> str:
         raise FlawedRow("no label", f"the label is {value!r}; expected the name or the number of a class")
     if name == NO_GOLD_LABEL:
         raise FlawedRow(WITHOUT_GOLD, "the annotators did not agree")
-    if name.lower() in NLI_LABELS:  # SICK writes them in capitals
+    if name.lower() in NLI_LABELS and name not in (known or ()):  # SICK writes them in capitals
         name = name.lower()
-    if isinstance(known, Mapping) and name not in known and name in known.values():
+    if isinstance(known, Mapping) and name not in known and name in _names_in(known):
         return name  # a file may have the names themselves
     if known is not None and name not in known:
         if name == HUB_NO_GOLD_LABEL and {*known, name} == HUB_NLI_LABELS:
             raise FlawedRow(WITHOUT_GOLD, "the annotators did not agree")
         raise FlawedRow("unknown label", unknown_label(name, known))
     return known[name] if isinstance(known, Mapping) else name
+
+
+def _names_in(known: Mapping[str, str]) -> list[str]:
+    """What labels stand for, without numbers: those that a file has are labels themselves."""
+    return [name for name in known.values() if finite_number(name) is None]
 
 
 def unknown_label(name: str, known: LabelNames) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from gemel.data.conditions import condition
 from gemel.data.layouts import opened_table
-from gemel.data.listed import NEGATIVES, POSITIVES, find_lists
-from gemel.data.roles import role_of
+from gemel.data.listed import NEGATIVES, POSITIVES, find_lists, is_list_of_texts
+from gemel.data.roles import may_matter
 from gemel.data.tables import OnBadRow, Row, Table
 from gemel.errors import InvalidInput
 
@@ -35,7 +35,9 @@ class ExampleRows:
     ) -> None:
         self._table, self._on_bad_row = table, on_bad_row
         self.n_excluded = 0
-        self.late: dict[str, int] = {}  # columns with a role that came after the rows looked at -> their row
+        self.late: dict[
+            str, int
+        ] = {}  # columns that may matter and came after the rows looked at -> their row
         if table.columns is None:
             rows = table.rows(on_bad_row=on_bad_row)
             first = list(islice(rows, ROWS_LOOKED_AT))
@@ -75,8 +77,8 @@ class ExampleRows:
 
     def _note_late(self, number: int, row: Mapping[str, Any]) -> None:
         """JSON lines can have a column that the first of them lack, and that would change what they are."""
-        for column in row:
-            if column not in self._known and role_of(column) is not None:
+        for column, value in row.items():
+            if column not in self._known and (may_matter(column) or is_list_of_texts(column, value)):
                 self.late.setdefault(column, number)
         self._known.update(row)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from gemel.data.class_names import HUB_NO_GOLD_LABEL, NLI_LABELS, in_order, trut
 from gemel.data.example_rows import ROWS_LOOKED_AT, ExampleRows
 from gemel.data.gold import ROWS_OF_DOUBT, GoldLabels
 from gemel.data.layouts import is_sts, opened_table
-from gemel.data.roles import Kind, assign_roles, checked_kind
+from gemel.data.roles import Kind, assign_roles, checked_kind, may_matter
 from gemel.data.tables import Table, finite_number
 from gemel.errors import InvalidInput
 
@@ -41,6 +42,7 @@ Labels = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 
 STS_RANGE = (0.0, 5.0)
 _TOLD_CLASSES = 10  # in a description
+_FOLDERS = re.compile(r"\S*/")
 _CLASSIFIED = ("classified pairs", "classified texts")
 _LABEL_TYPES: dict[str, type[np.generic]] = {
     "scored pairs": np.float32,
@@ -116,7 +118,7 @@ class Examples:
         told = self.origin
         for file in self.files:
             told = told.replace(file, Path(file).name)
-        return told
+        return told if self.files else _FOLDERS.sub("", told)
 
     def describe(self) -> str:
         """One line for a person: how many of what, from where."""
@@ -286,6 +288,8 @@ class _Gathered:
         """All of them, once the file has been read."""
         if self._gold.lack:
             self._drop_without_gold()
+        elif self.limit is not None:  # rows of -1 did not count until another class was seen
+            self._keep([place < self.limit for place in range(len(self.numbers))])
         names: tuple[str, ...] = ()
         labels: Labels | None = None
         if self.kind == "scored pairs":
@@ -359,7 +363,8 @@ def _check_late(source: ExampleRows, table: Table, kind: Kind, roles: Mapping[st
     """Refuse columns that came late and would make other examples of the rows before."""
     found = [*source.columns, *source.late]
     try:
-        is_same = assign_roles(found, columns=source.named, kind=None, where=table.name) == (kind, roles)
+        as_found = assign_roles(found, columns=source.named, kind=None, where=table.name)
+        is_same = all(map(may_matter, source.late)) and as_found == (kind, roles)  # lists always change it
     except InvalidInput:
         is_same = False
     (column, number), *_ = source.late.items()

@@ -78,6 +78,11 @@ class Lists:
         return None
 
 
+def is_list_of_texts(column: str, value: object) -> bool:
+    """Whether a column of this name, with such a value in it, holds positive or negative texts."""
+    return column in (*POSITIVES, *NEGATIVES) and isinstance(value, list) and bool(value)
+
+
 def find_lists(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], named: Mapping[str, str]
 ) -> Lists | None:

@@ -107,6 +107,11 @@ def _candidates(found: Sequence[str], taken: set[str]) -> dict[str, list[str]]:
     return candidates
 
 
+def may_matter(column: str) -> bool:
+    """Whether a column of this name can change what the rows are, be it beside some others only."""
+    return role_of(column) is not None or _plain(column) in _CLASSES_OF_TEXTS
+
+
 def role_of(column: str) -> str | None:
     """What a column of this name is for, if that is known."""
     plain = _plain(column)

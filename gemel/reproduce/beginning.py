@@ -14,11 +14,10 @@ from gemel.reproduce.outcome import RESULT
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.train import TrainConfig
 from gemel.train.card import base_name
-from gemel.train.state import FREE_SETTINGS
+from gemel.train.prompts import prompt_of_first
+from gemel.train.state import FREE_SETTINGS, KEPT
 
 FILE_NAME = "begun-with.json"
-
-
 CONTENTS = "contents of "  # what files hold, which is compared where both sides know it
 
 
@@ -38,6 +37,8 @@ def begun_with(
     values["teacher"] = stage.teacher and {**asdict(stage.teacher), "model": base_name(stage.teacher.model)}
     values["prompts"] = dict(stage.prompts) or None
     values["validate"] = stage.validate and asdict(stage.validate)
+    # Scores with a prompt and without are not to be compared, and an older program knew none.
+    values["prompt of the validation"] = (stage.validate and prompt_of_first(stage.prompts)) or None
     values |= {name: value for name, value in config.to_dict().items() if name not in FREE_SETTINGS}
     values |= {f"{CONTENTS}{name}": mark for name, mark in _contents(recipe, stage, data, start) if mark}
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
@@ -74,7 +75,7 @@ def _mark_of_files(paths: Sequence[Path]) -> str | None:
 def keep_to_beginning(place: Path, values: dict[str, Any], *, resume: bool) -> None:
     """Note what a stage is begun with, or refuse to continue one that was begun with something else."""
     file = place / FILE_NAME
-    if not any((place / name).exists() for name in ("last", "model")):
+    if not any((place / name).exists() for name in KEPT):
         place.mkdir(parents=True, exist_ok=True)
         (place / RESULT).unlink(missing_ok=True)  # of a run whose models somebody has removed
         file.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")

@@ -20,5 +20,8 @@ def tell_overlap(examples: Examples | MixedExamples, data: Path) -> str:
     parts = list(examples.parts.values()) if isinstance(examples, MixedExamples) else [examples]
     pairs = [part for part in parts if len(part.columns) > 1]
     texts = [part for part in parts if len(part.columns) == 1]
-    told = [describe_overlaps(find_overlap(held_out, pairs), "pairs")] if pairs else []
-    return "; ".join(told + ([describe_overlaps(find_overlap(held_out, texts), "texts")] if texts else []))
+    told = [
+        describe_overlaps(find_overlap(held_out, pairs), "pairs") if pairs else "",
+        describe_overlaps(find_overlap(held_out, texts), "texts") if texts else "",
+    ]
+    return "; ".join(filter(None, told))

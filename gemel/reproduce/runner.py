@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,14 @@ from gemel.reproduce.outcome import Outcome, read_result, told_objective, write_
 from gemel.reproduce.overlap import tell_overlap
 from gemel.reproduce.recipe import Recipe, Stage
 from gemel.reproduce.sources import DataSource
-from gemel.reproduce.step_builder import StepBuilder
+from gemel.reproduce.step_builder import StepBuilder, tell_new_head
 from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.reproduce.validation import build_validator, tell_chosen_by_tests
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.batches import Batches
 from gemel.train.lora import settle_adapters
 from gemel.train.mixing import plan_batches
-from gemel.train.state import recover_run
+from gemel.train.state import KEPT, recover_run
 from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.trained import trained_parts
 
@@ -60,6 +59,7 @@ class Preview:
     first: list[dict[str, Any]]
     overlap: str  # with the sets that models are measured on
     chosen_by_tests: str | None  # where it is validated on one of them
+    new_head: str | None  # where a cross-encoder had one for other labels
     cut: str | None  # of the texts, where the model reads less
     train: TrainConfig
     validated_on: str | None
@@ -95,13 +95,13 @@ class RecipeRunner:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
         runs: list[StageRun] = []
         self.team.from_leader(lambda: self._check_output(Path(output)))
+        if resume:
+            self.team.from_leader(lambda: self._recover(Path(output)))
         start = self.team.leader_first(lambda: self._first_start(Path(output)))
         for number in range(1, len(self.recipe.stages) + 1):
             for seed in self._seeds_of(number):
                 place = self._place(Path(output), seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
-                if resume:
-                    self.team.from_leader(partial(recover_run, place))
                 self._keep_to_beginning(number, place, seed, start, resume)
                 finished = self._finished(number, place, Path(output), on_stage) if resume else None
                 shared = self._shared_place(Path(output), number)
@@ -159,6 +159,7 @@ class RecipeRunner:
             first=[_shown(part, row) for part in parts for row in range(min(n_shown, len(part)))],
             overlap=tell_overlap(examples, self.data),
             chosen_by_tests=tell_chosen_by_tests(stage, self.data),
+            new_head=tell_new_head(start, step),
             cut=tell_cut(examples, step),
             train=config,
             validated_on=None if stage.validate is None else stage.validate.told,
@@ -199,8 +200,13 @@ class RecipeRunner:
         """Whether a stage has left anything to go on from, for any seed."""
         if number > len(self.recipe.stages):
             return False
-        places = [self._place(output, seed, number) for seed in self._seeds_of(number)]
-        return any((place / name).exists() for place in places for name in ("last", "model"))
+        return any((place / name).exists() for place in self._places(output, number) for name in KEPT)
+
+    def _recover(self, output: Path) -> None:
+        """Put back what a kill has left half replaced, everywhere: what a stage does depends on the next."""
+        for number in range(1, len(self.recipe.stages) + 1):
+            for place in self._places(output, number):
+                recover_run(place)
 
     def _check_output(self, output: Path) -> None:
         """A folder holds one run, or those of several seeds: else one would tell what is the other's."""
@@ -212,7 +218,7 @@ class RecipeRunner:
                 f"{output} holds the runs of several seeds ({', '.join(seeds)}), and this one has a single "
                 "seed; name another output"
             )
-        if len(self.recipe.seeds) > 1 and any((output / name).exists() for name in ("last", "model")):
+        if len(self.recipe.seeds) > 1 and any((output / name).exists() for name in KEPT):
             raise InvalidInput(
                 f"{output} holds a run of one seed, and the recipe has {len(self.recipe.seeds)}; name "
                 "another output"
@@ -222,8 +228,12 @@ class RecipeRunner:
         self, number: int, place: Path, seed: int, start: str | Path, resume: bool
     ) -> None:
         stage = self.recipe.stages[number - 1]
-        values = begun_with(self.recipe, stage, replace(stage.train, seed=seed), self.data, start)
-        self.team.from_leader(lambda: keep_to_beginning(place, values, resume=resume))
+        config = replace(stage.train, seed=seed)
+        self.team.from_leader(
+            lambda: keep_to_beginning(
+                place, begun_with(self.recipe, stage, config, self.data, start), resume=resume
+            )
+        )
 
     def _check_files(self, first: int) -> None:
         """What a later stage wants is missed before an earlier one has taken its hours."""
@@ -236,6 +246,10 @@ class RecipeRunner:
                     "give the folder that its paths begin in with --data or in GEMEL_DATA, or see what "
                     "`gemel data` can bring"
                 )
+
+    def _places(self, output: Path, number: int) -> list[Path]:
+        """A stage's, one for each seed."""
+        return [self._place(output, seed, number) for seed in self._seeds_of(number)]
 
     def _place(self, output: Path, seed: int, number: int) -> Path:
         if len(self.recipe.seeds) > 1 and number == len(self.recipe.stages):
@@ -280,9 +294,9 @@ class RecipeRunner:
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
         torch.manual_seed(seed)  # a new head starts from the seed as well
         step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, shared))
-        cut = tell_cut(examples, step)
-        if cut is not None:
-            tell(cut)
+        for line in (tell_new_head(start, step), tell_cut(examples, step)):
+            if line is not None:
+                tell(line)
         result = train(step, examples, place, config, validate=validate, resume=resume, tell=tell)
         if self.team.is_leader:
             Outcome(self.recipe, number, step, examples, config, result, self._overlaps).write(place)

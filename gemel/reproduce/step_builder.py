@@ -38,7 +38,7 @@ from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.prompts import prompts_of, with_prompts
 from gemel.train.steps import Step
 
-_TOLD_OBJECTIVES = ("name", "kind", "dim", "n_labels", "label_names", "cross_encoder")
+_SET_BY_THE_DATA = ("name", "kind", "dim", "n_labels", "label_names", "cross_encoder")
 
 
 class StepBuilder:
@@ -151,6 +151,7 @@ class StepBuilder:
             return CrossEncoder(trained, device=self.device)
         if is_first:
             _refuse_head(trained, labels)
+        _check_new_head(trained, labels)
         return CrossEncoder.with_new_head(trained, labels, device=self.device)
 
 
@@ -168,9 +169,36 @@ def _refuse_head(trained: RerankerFolder, labels: Sequence[str]) -> NoReturn:
     )
 
 
+def _check_new_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
+    """What an earlier stage has learnt of the same classes is not to be lost over how they are written."""
+    before, now = set(trained.labels), set(labels)
+    if 1 in (len(before), len(now)) or not (len(before) == len(now) or before < now or now < before):
+        return
+    raise InvalidInput(
+        f"the stage before has learnt the classes {', '.join(trained.labels)}, and the examples of this one "
+        f"have {', '.join(labels)}; expected the same, so that it goes on with them: say what the labels "
+        "stand for with label_names"
+    )
+
+
+def tell_new_head(start: str | Path, step: Step) -> str | None:
+    """A line for a cross-encoder that begins a new head where it had one for other labels."""
+    if not isinstance(step, CrossEncoderStep):
+        return None
+    try:
+        before = read_reranker_folder(resolve(start))
+    except InvalidModel:
+        return None
+    if _has_head_for(step.model.folder.labels, before):
+        return None
+    return (
+        f"a new head begins, for {', '.join(step.model.folder.labels)} instead of {', '.join(before.labels)}"
+    )
+
+
 def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:
     _check_differences(examples)
-    taken = [name for name in task.objective_settings if name in _TOLD_OBJECTIVES]
+    taken = [name for name in task.objective_settings if name in _SET_BY_THE_DATA]
     if taken:
         raise InvalidInput(
             f"the objective is given the setting {taken[0]!r}, which follows from the model and the data; "

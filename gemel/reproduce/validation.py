@@ -52,7 +52,7 @@ def _on_pairs(examples: Examples) -> Validate:
     pairs, labels = list(zip(*examples.columns.values(), strict=True)), examples.labels
     assert labels is not None
     if examples.kind == "classified pairs":
-        return lambda model: float((_scores(model, pairs).argmax(axis=1) == labels).mean())
+        return lambda model: float((model.score(pairs, show_progress=False).argmax(axis=1) == labels).mean())
     if labels.min() == labels.max():
         raise InvalidInput(
             f"all {len(labels):,} pairs of {examples.origin} to validate on have one score; expected pairs "
@@ -60,14 +60,10 @@ def _on_pairs(examples: Examples) -> Validate:
         )
 
     def validate(model: CrossEncoder) -> float:
-        scores = _scores(model, pairs)
+        scores = model.score(pairs, show_progress=False)
         return 0.0 if scores.min() == scores.max() else spearman(scores, labels)
 
     return validate
-
-
-def _scores(model: CrossEncoder, pairs: list[tuple[str, str]]) -> Any:
-    return model.score(pairs, show_progress=False)
 
 
 def tell_chosen_by_tests(stage: Stage, data: Path) -> str | None:

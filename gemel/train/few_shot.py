@@ -28,6 +28,7 @@ from gemel.model import SentenceEncoder
 from gemel.train.config import TrainConfig
 from gemel.train.objectives import SupervisedContrastive
 from gemel.train.parallel import refuse_team
+from gemel.train.state import KEPT
 from gemel.train.steps import SentenceEncoderStep
 from gemel.train.trainer import train
 
@@ -83,7 +84,7 @@ class ContrastiveTuner:
         return tuned
 
     def _check_output(self) -> None:
-        if self.output is not None and any((Path(self.output) / name).exists() for name in ("model", "last")):
+        if self.output is not None and any((Path(self.output) / name).exists() for name in KEPT):
             raise InvalidInput(
                 f"{self.output} holds a run already; expected a place for this tuning alone: name another"
             )

@@ -38,8 +38,8 @@ def facts_of_run(
         n_examples=len(examples),
         data=_told(examples),
         steps=result.course,
-        prompts={} if spec is None else spec.prompts,
-        notes=[note for note in [special_tokens_note(spec) if spec else ""] if note],
+        prompts={} if spec is None else {name: text for name, text in spec.prompts.items() if text},
+        notes=() if spec is None else special_tokens_note(spec),
         settings={**_shape(spec), **config.to_dict(), "tensorboard": None},  # no folder of this machine
         scores={} if best_score is None else {"validation": best_score},
         is_cross_encoder=isinstance(step.model, CrossEncoder),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from gemel.train.objectives import Objective
 from gemel.train.steps import Step
 from gemel.train.weight_mean import WeightMean
 
+KEPT = ("last", "model")  # the folders that a run leaves
 MEAN = "mean.safetensors"  # of the last weights, once there is one
 MOMENTS = ("exp_avg", "exp_avg_sq")
 # May differ when a run goes on: they move no weight.
@@ -62,7 +63,7 @@ class RunState:
 
 def recover_run(output: Path) -> None:
     """Put back what a run was replacing when it was killed, and clear away what it left."""
-    for name in ("last", "model"):
+    for name in KEPT:
         recover(output / name)
 
 
@@ -147,16 +148,8 @@ def _kept(step: nn.Module, trained: dict[str, nn.Parameter], config: TrainConfig
     }
 
 
-def _told(step: Step) -> str:
-    """What a run learns by, with all plain settings of the objective and of those inside of it."""
-    settings = [
-        f"{name} = {value!r}"
-        for part in step.objective.modules()
-        if isinstance(part, Objective)
-        for name, value in sorted(vars(part).items())
-        if not name.startswith("_") and name != "training" and _is_plain(value)
-    ]
-    return f"{step.objective.describe()} ({', '.join(settings)})" if settings else step.objective.describe()
+def _is_number_or_text(value: object) -> bool:
+    return isinstance(value, bool | int | float | str)
 
 
 def _is_plain(value: object) -> bool:
@@ -165,7 +158,19 @@ def _is_plain(value: object) -> bool:
         return all(map(_is_plain, value))
     if isinstance(value, Mapping):
         return all(map(_is_plain, value.values()))
-    return value is None or isinstance(value, bool | int | float | str)
+    return value is None or _is_number_or_text(value)
+
+
+def _told(step: Step, is_setting: Callable[[object], bool] = _is_plain) -> str:
+    """What a run learns by, with all plain settings of the objective and of those inside of it."""
+    settings = [
+        f"{name} = {value!r}"
+        for part in step.objective.modules()
+        if isinstance(part, Objective)
+        for name, value in sorted(vars(part).items())
+        if not name.startswith("_") and name != "training" and is_setting(value)
+    ]
+    return f"{step.objective.describe()} ({', '.join(settings)})" if settings else step.objective.describe()
 
 
 def _beside(step: Step, config: TrainConfig) -> str | None:
@@ -184,7 +189,8 @@ def _moments(trained: dict[str, nn.Parameter], optimiser: torch.optim.Optimizer)
 
 
 def _check_same_objective(saved: str | None, step: Step, folder: Path) -> None:
-    if saved not in (None, _told(step)):  # an older program did not note it
+    # Older programs did not note it, or numbers and texts alone.
+    if saved not in (None, _told(step), _told(step, _is_number_or_text)):
         raise InvalidInput(
             f"{folder} was made by {saved} and now it is {_told(step)}: resume with the same, or name "
             "another output"

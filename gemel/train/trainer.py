@@ -144,6 +144,11 @@ class _Run:
                 raise InvalidInput(
                     f"{last} was made with other examples: resume with the same, or name another output"
                 )
+            if state.best_score is not None and not (self.output / "model").exists():
+                raise InvalidInput(
+                    f"{self.output} has no model: its best one, of step {state.best_step:,}, was removed, "
+                    f"and {last} holds another; put it back, or remove {last} as well to begin anew"
+                )
             self.metrics.forget_after(state.step)
             self._logged_at = time.perf_counter() - state.unlogged_seconds
             return state

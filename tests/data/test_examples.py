@@ -630,12 +630,31 @@ def test_a_limit_takes_minus_one_for_a_class_where_it_is_one(save: Any) -> None:
     assert names_of(read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{long}"), limit=1)) == ["-1"]
 
 
+def test_a_limit_holds_where_minus_one_turns_out_to_be_a_class(save: Any) -> None:
+    labels = ["0", "1", "2", *["-1"] * 5, "3", "0"]
+    rows = "".join(f"{place}\tb\t{label}\n" for place, label in enumerate(labels))
+    examples = read_examples(save("x.tsv", f"premise\thypothesis\tlabel\n{rows}"), limit=6)
+    assert names_of(examples) == labels[:6]
+
+
 def test_rows_without_gold_are_left_out_where_another_file_has_set_the_classes(save: Any) -> None:
     path = save("x.tsv", "premise\thypothesis\tlabel\na\tb\t-1\nc\td\t1\n")
     examples = read_examples(path, label_names=("0", "1", "2"))
     assert (labels_of(examples), examples.left_out) == ([1], {"no gold label": 1})
     with pytest.raises(InvalidInput, match="the label '-1' is unknown"):
         read_examples(path, label_names=("0", "1"))
+
+
+def test_a_number_is_never_taken_for_the_name_of_another(save: Any) -> None:
+    path = save("x.tsv", "premise\thypothesis\tlabel\na\tb\t0\nc\td\t1\ne\tf\t2\n")
+    with pytest.raises(InvalidInput, match="the label '0' is unknown"):
+        read_examples(path, label_names={"1": "0", "2": "1"})
+
+
+def test_what_labels_stand_for_is_looked_up_as_they_are_written(save: Any) -> None:
+    path = save("x.tsv", "premise\thypothesis\tlabel\na\tb\tENTAILMENT\nc\td\tNEUTRAL\n")
+    assert names_of(read_examples(path, label_names={"ENTAILMENT": "yes", "NEUTRAL": "no"})) == ["yes", "no"]
+    assert names_of(read_examples(path)) == ["entailment", "neutral"]
 
 
 @pytest.mark.parametrize("spelt", [("1", "0"), ("1.0", "0.0"), ("true", "false"), ("True", "False")])
@@ -688,11 +707,34 @@ def test_a_column_that_comes_late_in_json_lines_is_not_passed_over(save: Any) ->
     assert len(read_examples(file, kind="pairs")) == 102
 
 
+@pytest.mark.parametrize(
+    ("first", "late"),
+    [
+        ({"query": "a", "pos": ["b"]}, {"neg": ["c"]}),
+        ({"query": "a", "positive": "b"}, {"hard_negatives": ["c"]}),
+        ({"text": "a"}, {"intent": "greeting"}),
+    ],
+)
+def test_nor_are_lists_and_classes_that_come_late(
+    save: Any, first: dict[str, Any], late: dict[str, Any]
+) -> None:
+    (column,) = late
+    rows = [first] * 100 + [{**first, **late}]
+    file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InvalidInput, match=rf"line 101 has '{column}', which none of the first 100 rows has"):
+        read_examples(file)
+
+
 def test_a_late_column_that_changes_nothing_is_left_alone(save: Any) -> None:
     rows = [{"query": "a", "positive": "b", "lang": "en"}] * 100
     rows += [{"query": "c", "positive": "d", "lang": "en", "text": "e"}, {"lang": "de", "score": "1"}]
     file = save("x.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert len(read_examples(file, where={"lang": "en"})) == 101
+
+
+def test_an_origin_that_the_caller_wrote_names_no_folder_to_others_either() -> None:
+    examples = Examples("texts", {"text": ["a"]}, origin="/home/me/texts.txt (text = text)")
+    assert examples.public_origin == "texts.txt (text = text)"
 
 
 @pytest.mark.parametrize("folder", ["my data", "data (1)", "plain"])

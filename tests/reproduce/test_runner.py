@@ -80,6 +80,41 @@ def test_a_stage_does_not_go_on_from_another_model_than_it_began_with(tiny_bert:
         RecipeRunner(recipe(60), data=data).run(data / "out", resume=True)
 
 
+def test_a_stage_that_was_killed_while_it_replaced_its_checkpoint_counts_as_begun(
+    tiny_bert: Path, data: Path
+) -> None:
+    def recipe(max_minutes: float) -> Recipe:
+        return recipe_of(tiny_bert, stage("triplets.tsv", {"max_minutes": max_minutes}), stage("sts.tsv"))
+
+    out = data / "out"
+    RecipeRunner(recipe(1e-9), data=data).run(out)
+    shutil.rmtree(out / "stage-2" / "model")
+    (out / "stage-2" / ".last.x1.old").mkdir()
+    (out / "stage-2" / "last").rename(out / "stage-2" / ".last.x1.old" / "model")
+    runs = RecipeRunner(recipe(60), data=data).run(out, resume=True)
+    assert [run.result.is_complete for run in runs] == [False, True]
+
+
+def test_a_best_model_that_was_removed_is_told_before_anything_is_trained(
+    tiny_bert: Path, data: Path
+) -> None:
+    recipe, out = recipe_of(tiny_bert, stage("triplets.tsv", validate=VALIDATED)), data / "out"
+    RecipeRunner(recipe, data=data).run(out)
+    shutil.rmtree(out / "model")
+    with pytest.raises(InvalidInput, match=r"has no model: its best one, of step \d+, was removed"):
+        RecipeRunner(recipe, data=data).run(out, resume=True)
+
+
+def test_scores_with_a_prompt_are_not_compared_with_those_before(tiny_bert: Path, data: Path) -> None:
+    prompted = stage("triplets.tsv", validate=VALIDATED, prompts={"anchor": "query: "})
+    RecipeRunner(recipe_of(tiny_bert, prompted), data=data).run(data / "out")
+    begun = read_json(data / "out" / "begun-with.json")
+    assert begun.pop("prompt of the validation") == "query: "
+    write_json(data / "out" / "begun-with.json", begun)  # as an older program wrote it
+    with pytest.raises(InvalidInput, match="was begun with prompt of the validation = None and now"):
+        RecipeRunner(recipe_of(tiny_bert, prompted), data=data).run(data / "out", resume=True)
+
+
 def test_the_result_of_a_run_that_was_removed_is_not_another_s(tiny_bert: Path, data: Path) -> None:
     recipe, out = recipe_of(tiny_bert, stage("triplets.tsv")), data / "out"
     RecipeRunner(recipe, data=data).run(out)
@@ -142,8 +177,11 @@ def test_a_teacher_speaks_once_for_all_seeds(
 def test_a_cross_encoder_gets_a_new_head_for_other_labels(tiny_bert: Path, data: Path) -> None:
     still = {"learning_rate": 1e-12, "weight_decay": 0.0}
     recipe = recipe_of(tiny_bert, stage("nli.tsv"), stage("sts.tsv", still), kind="cross-encoder")
-    assert len(list(RecipeRunner(recipe, data=data).preview())) == 2
-    first, second = RecipeRunner(recipe, data=data).run(data / "out")
+    told: list[str] = []
+    line = "a new head begins, for score instead of contradiction, entailment, neutral"
+    assert [preview.new_head for preview in RecipeRunner(recipe, data=data).preview()] == [None, line]
+    first, second = RecipeRunner(recipe, data=data).run(data / "out", on_stage=told.append)
+    assert told.count(line) == 1
     assert read_reranker_folder(first.result.model).labels == ("contradiction", "entailment", "neutral")
     trained = CrossEncoder(read_reranker_folder(first.result.model), device="cpu")
     again = CrossEncoder(read_reranker_folder(second.result.model), device="cpu")
@@ -151,6 +189,21 @@ def test_a_cross_encoder_gets_a_new_head_for_other_labels(tiny_bert: Path, data:
     assert again.score([("a man", "a woman")]).shape == (1,)
     for name, value in trained.transformer.base_model.state_dict().items():
         torch.testing.assert_close(again.transformer.base_model.state_dict()[name], value)
+
+
+@pytest.mark.parametrize("labels", [["0", "1", "2"] * 8, ["entailment", "neutral"] * 12])
+def test_a_head_is_not_lost_over_how_its_classes_are_written(
+    tiny_bert: Path, data: Path, labels: list[str]
+) -> None:
+    write(data / "hub.tsv", "premise hypothesis label", FIRST, SECOND, labels)
+    recipe = recipe_of(tiny_bert, stage("nli.tsv"), stage("hub.tsv"), kind="cross-encoder")
+    if labels[0] == "0":
+        with pytest.raises(
+            InvalidInput, match=r"learnt the classes contradiction.*have 0, 1, 2; .*label_names"
+        ):
+            list(RecipeRunner(recipe, data=data).preview())
+    else:  # NLI's classes are always three
+        assert [preview.new_head for preview in RecipeRunner(recipe, data=data).preview()] == [None, None]
 
 
 def test_somebody_s_cross_encoder_keeps_its_head(tiny_bert: Path, data: Path) -> None:

@@ -263,6 +263,18 @@ def test_another_concatenation_cannot_continue_a_run(tiny_bert: Path, tmp_path: 
         train(step("u*v", "|u-v|"), examples, tmp_path / "run", CONFIG, resume=True, show_progress=False)
 
 
+def test_a_run_whose_checkpoint_tells_less_of_its_objective_goes_on(tiny_bert: Path, tmp_path: Path) -> None:
+    run(tiny_bert, tmp_path / "run", "softmax")
+    file = tmp_path / "run" / "last" / "state.json"
+    saved = read_json(file)
+    assert saved["objective"] == "softmax (concatenation = ('u', 'v', '|u-v|'))"
+    write_json(file, {**saved, "objective": "softmax"})  # as an older program wrote it
+    assert run(tiny_bert, tmp_path / "run", "softmax", resume=True).is_complete
+    write_json(file, {**saved, "objective": "softmax (concatenation = ('u', 'v'))"})
+    with pytest.raises(InvalidInput, match="was made by softmax"):
+        run(tiny_bert, tmp_path / "run", "softmax", resume=True)
+
+
 def test_the_pace_of_a_resumed_run_counts_the_time_before(tiny_bert: Path, tmp_path: Path) -> None:
     config = TrainConfig(batch_size=4, epochs=2, max_steps=12, evaluate_every=9)
     examples, metrics = examples_of("scored pairs"), MetricsFile(tmp_path / "run" / "metrics.jsonl")
