@@ -149,7 +149,7 @@ def _word_pieces(specials: list[str]) -> dict[str, int]:
     """WORDS, how they begin and end, and letters for all else: a trained vocabulary is another every time."""
     letters = sorted(set("".join(WORDS)))
     begun = sorted({word[:2] for word in WORDS} - set(letters))
-    ended = sorted({f"##{word[-2:]}" for word in WORDS if len(word) > 2})
+    ended = sorted({f"##{word[-2:]}" for word in WORDS if len(word) > 3})
     pieces = [*specials, *letters, *(f"##{letter}" for letter in letters), *begun, *ended, *sorted(WORDS)]
     return {piece: place for place, piece in enumerate(dict.fromkeys(pieces))}
 
