@@ -35,9 +35,7 @@ class ExampleRows:
     ) -> None:
         self._table, self._on_bad_row = table, on_bad_row
         self.n_excluded = 0
-        self.late: dict[
-            str, int
-        ] = {}  # columns that may matter and came after the rows looked at -> their row
+        self.late: dict[str, int] = {}  # columns that may matter, after the rows looked at -> their row
         if table.columns is None:
             rows = table.rows(on_bad_row=on_bad_row)
             first = list(islice(rows, ROWS_LOOKED_AT))

@@ -143,8 +143,6 @@ def _joined(files: Sequence[Examples]) -> Examples:
         return files[0]
     columns = {name: [text for each in files for text in each.columns[name]] for name in files[0].columns}
     labels = np.concatenate([each.labels for each in files if each.labels is not None])
-    origin, paths = (
-        ", ".join(each.origin for each in files),
-        tuple(path for each in files for path in each.files),
-    )
+    origin = ", ".join(each.origin for each in files)
+    paths = tuple(path for each in files for path in each.files)
     return Examples("scored pairs", columns, labels, origin=origin, files=paths)
