@@ -18,7 +18,7 @@ import click
 import numpy as np
 
 from gemel.checkpoint.resolving import resolve
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.table import format_table
 
 HERE = Path(__file__).parent

@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score, v_measure_score
 
 from gemel.checkpoint.resolving import resolve
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.evaluate.agreement import Agreement
 from gemel.similarity import pairwise

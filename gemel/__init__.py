@@ -10,7 +10,8 @@ from gemel.version import VERSION
 if TYPE_CHECKING:
     from gemel.client import Client
     from gemel.contracts import Encoder, Hits, Index, Reranker
-    from gemel.data.examples import Examples, read_examples
+    from gemel.data.example_files import read_examples
+    from gemel.data.examples import Examples
     from gemel.errors import (
         Busy,
         Damaged,
@@ -120,7 +121,7 @@ _HOMES = {
     "pairs_above": "similarity",
     "push": "publishing",
     "read_corpus": "tasks.corpus",
-    "read_examples": "data.examples",
+    "read_examples": "data.example_files",
     "remove_documents": "tasks.passages",
     "rerank": "tasks.rerank",
     "search": "tasks.search",

@@ -56,7 +56,7 @@ def command(
       gemel calibrate pairs.tsv -o calibration.json
       gemel calibrate pairs.tsv -m my-model --at-precision 0.95 -o calibration.json
     """
-    from gemel.data.examples import read_examples
+    from gemel.data.example_files import read_examples
     from gemel.loading import load_encoder
     from gemel.tasks.calibrate import calibrate
 

@@ -237,7 +237,7 @@ def _pairs(inputs: Sequence[str], choices: Mapping[str, Any]) -> None:
 
 
 def _pairs_of(path: str) -> Iterator[tuple[str, str]]:
-    from gemel.data.examples import read_examples
+    from gemel.data.example_files import read_examples
 
     return zip(*read_examples(path, kind="pairs").columns.values(), strict=True)
 

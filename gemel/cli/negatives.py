@@ -152,7 +152,7 @@ def _check_output(output: str | None, overwrite: bool) -> None:
 
 
 def _read_pairs(path: str, choices: Mapping[str, Any]) -> Examples:
-    from gemel.data.examples import read_examples
+    from gemel.data.example_files import read_examples
     from gemel.data.roles import role_of
 
     columns = {"first": choices["anchor_column"], "second": choices["positive_column"]}

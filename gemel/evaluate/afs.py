@@ -20,7 +20,8 @@ import numpy.typing as npt
 from gemel.contracts import Encoder
 from gemel.data.cells import Range
 from gemel.data.columns import read_column
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.places import hash_of
 from gemel.errors import InvalidInput
 from gemel.evaluate.correlation import pearson, spearman

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.places import cache_folder, present_file
 from gemel.evaluate.sts_sets import KLUE_STS, KORSTS, SICK_R_ALL, STS_SETS
 from gemel.evaluate.suite import DUPLICATE_TASKS, NLI_TASKS

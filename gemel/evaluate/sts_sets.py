@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from gemel.data.columns import read_column
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.places import data_folder, find_file, hash_of, present_file
 from gemel.errors import InvalidInput
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gemel.contracts import Encoder
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.data.places import data_folder, find_file, hash_of
 from gemel.data.retrieval import read_retrieval

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gemel.contracts import Encoder, Vectors
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.data.places import data_folder, find_file, hash_of
 from gemel.errors import InvalidInput

@@ -22,7 +22,8 @@ import torch
 from gemel.checkpoint import read_encoder_folder
 from gemel.checkpoint.resolving import resolve
 from gemel.data.catalogue import find_set
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.places import hash_of
 from gemel.errors import InvalidInput
 from gemel.evaluate.scores import Scores

@@ -10,7 +10,8 @@ from typing import Any
 
 from gemel.contracts import Encoder, Reranker
 from gemel.data.catalogue import find_set
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.places import hash_of
 from gemel.evaluate.afs import AfsData, evaluate_afs, read_afs
 from gemel.evaluate.correlation import pearson, spearman

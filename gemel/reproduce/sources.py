@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gemel.data.contrasts import contrasted
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.long_texts import without_long_texts
 from gemel.data.places import cache_folder
 from gemel.data.plain_texts import TextFile, read_plain_texts

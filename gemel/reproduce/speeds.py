@@ -10,7 +10,7 @@ from typing import Any
 
 from gemel.contracts import Encoder
 from gemel.data.catalogue import find_set
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.errors import InvalidInput
 from gemel.reproduce.lines import Line
 from gemel.reproduce.paper import TABLE_7, PaperRow

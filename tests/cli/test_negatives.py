@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from stand_ins import sentences
 
 from gemel.cli import gemel
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.errors import InvalidInput
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gemel.data.contrasts import contrasted
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.errors import InvalidInput
 from gemel.reproduce.sources import parse_source
 

@@ -14,7 +14,8 @@ import pytest
 
 from gemel.data.class_names import NLI_LABELS
 from gemel.data.contrasts import contrasted
-from gemel.data.examples import Examples, read_examples, yes_as_score
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples, yes_as_score
 from gemel.data.plain_texts import TextFile, read_plain_texts
 from gemel.errors import InvalidInput
 

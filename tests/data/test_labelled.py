@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.data.labelled import LabelledTexts, read_labelled
 from gemel.errors import InvalidInput
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.data.long_texts import without_long_texts
 from gemel.errors import InvalidInput
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.evaluate.contamination import canonical, describe_overlaps, find_overlap, leave_out_overlap
 from gemel.evaluate.held_out import HELD_OUT, read_held_out

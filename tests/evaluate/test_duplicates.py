@@ -9,7 +9,8 @@ import pytest
 from by_heart import TableEncoder
 from stand_ins import ToyEncoder
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.evaluate.duplicates import evaluate_duplicates
 

@@ -9,7 +9,8 @@ import pytest
 from by_heart import TableEncoder
 
 from gemel import load_encoder
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.evaluate.nli import evaluate_nli
 from gemel.tasks.classify import PairClassifier

@@ -12,7 +12,8 @@ import pytest
 from by_heart import TableEncoder
 from stand_ins import ToyEncoder, sentences
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.evaluate.scores import average_of
 from gemel.evaluate.sts import (

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gemel import load_encoder
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.encoders import TfIdfEncoder
 from gemel.evaluate.sts import StsData, evaluate_sts, read_sts, validate_on_sts
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gemel import load_encoder
-from gemel.data.examples import read_examples
+from gemel.data.example_files import read_examples
 from gemel.data.texts import TextSource
 from gemel.evaluate.sts import validate_on_sts
 from gemel.tasks.prefilter import PrefilteredPairs, measure_prefilter

@@ -16,7 +16,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 
-from gemel.data.examples import Examples, read_examples
+from gemel.data.example_files import read_examples
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ModelMismatch
 from gemel.tasks.calibrate import Calibration, calibrate, fit_logistic_curve, load_calibration
 
