@@ -53,16 +53,19 @@ class ExampleRows:
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Row]:
         """The rows with these columns; those that a condition leaves out are counted."""
-        if self._lists is None:
+        lists = None if self._lists is None else self._lists.that_give(wanted)
+        if lists is None:
             return self._kept([*wanted, *self._tests])
-        beside = [name for name in (*wanted, *self._tests) if name in self._lists.others]
-        rows = self._kept([*beside, *self._lists.sources])
-        return self._lists.unfolded(rows, self._table.place, self._on_bad_row)
+        beside = [name for name in (*wanted, *self._tests) if name in lists.others]
+        rows = self._kept([*beside, *lists.sources])
+        return lists.unfolded(rows, self._table.place, self._on_bad_row)
 
     def unused(self, used: Sequence[str]) -> list[str]:
         """The columns that nobody asked for; once the rows have been read, also what lists had more of."""
         left = [column for column in self.columns if column not in (*used, *self._tests)]
-        return left + (self._lists.left if self._lists else [])
+        if self._lists is None:
+            return left
+        return list(dict.fromkeys(map(self._lists.source_of, left))) + self._lists.left
 
     def _kept(self, wanted: Sequence[str]) -> Iterator[Row]:
         for number, row in self._read(wanted):

@@ -117,7 +117,9 @@ class Gathered:
         """All of them, once the file has been read."""
         if self._gold.lack:
             self._drop_without_gold()
-        elif self.limit is not None:  # rows of -1 did not count until another class was seen
+        elif self._gold.are_of_nli:
+            self._drop_unknown()
+        if self.limit is not None:  # a row without a class did not count, whenever that was found out
             self._keep([place < self.limit for place in range(len(self.numbers))])
         names: tuple[str, ...] = ()
         labels: Labels | None = None
@@ -154,21 +156,18 @@ class Gathered:
         return ((np.array(self.values, np.float64) - low) / (high - low)).astype(np.float32)
 
     def _names(self) -> tuple[str, ...]:
-        """The classes in order; where all of NLI's are among them, there are no others."""
+        """The classes in order; where there are none but NLI's, all three of them."""
         if self.label_names is not None and not isinstance(self.label_names, Mapping):
             return tuple(self.label_names)
         names = set(self.values)
         if names <= set(NLI_LABELS):
             return NLI_LABELS
-        if names > set(NLI_LABELS):
-            self._drop_unknown()
-            return NLI_LABELS
         fraction = next((name for name in names if (finite_number(name) or 0) % 1), None)
         if fraction is not None:
-            raise InvalidInput(
-                f"{self.table.name}: the label {fraction} looks like a score; "
-                f'say so with columns={{"score": "{self.roles["label"]}"}}'
-            )
+            advice = f'say so with columns={{"score": "{self.roles["label"]}"}}'
+            if self.kind == "classified texts":
+                advice = "a text alone has a class: name the column of the classes"
+            raise InvalidInput(f"{self.table.name}: the label {fraction} looks like a score; {advice}")
         return in_order(names)
 
     def _drop_unknown(self) -> None:

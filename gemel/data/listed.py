@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gemel.data.tables import OnBadRow, Row, describe
@@ -34,6 +34,22 @@ class Lists:
     def sources(self) -> list[str]:
         """The columns that hold the lists."""
         return [name for name in (self.positives, self.negatives) if name]
+
+    def that_give(self, wanted: Sequence[str]) -> Lists | None:
+        """Those of the lists that some of these columns come from: what nobody wants multiplies no rows."""
+        positives = self.positives if "positive" in wanted else None
+        negatives = self.negatives if any(name in wanted for name in self._negative_columns) else None
+        if positives is None and negatives is None:
+            return None
+        return replace(
+            self, positives=positives, negatives=negatives, n_negatives=self.n_negatives if negatives else 0
+        )
+
+    def source_of(self, column: str) -> str:
+        """The column of the file that one of the columns afterwards comes from."""
+        if column == "positive" and self.positives:
+            return self.positives
+        return self.negatives if self.negatives and column in self._negative_columns else column
 
     def spoken(self, name: str) -> str:
         """What a column of the file is called afterwards."""

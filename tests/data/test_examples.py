@@ -414,6 +414,28 @@ def test_a_label_beside_the_three_of_nli_is_unknown(save: Any) -> None:
     assert all(len(texts) == 3 for texts in examples.columns.values())
 
 
+def test_a_limit_counts_rows_whose_label_is_known(save: Any) -> None:
+    labels = ["entailment", "other", "neutral", "contradiction", "neutral", "neutral"]
+    path = save("x.tsv", "premise\thypothesis\tlabel\n" + "".join(f"a\tb\t{each}\n" for each in labels))
+    examples = read_examples(path, limit=4, skip_bad_rows=True)
+    assert (len(examples), examples.left_out) == (4, {"unknown label": 1})
+
+
+@pytest.mark.parametrize("limit", [None, 4])
+def test_a_class_beside_the_three_of_nli_can_be_named(save: Any, limit: int | None) -> None:
+    path = save("x.tsv", "premise\thypothesis\tlabel\n" + "".join(f"a\tb\t{each}\n" for each in "0123"))
+    names = {"0": "entailment", "1": "neutral", "2": "contradiction", "3": "other"}
+    examples = read_examples(path, label_names=names, limit=limit)
+    assert names_of(examples) == list(names.values())
+
+
+def test_texts_have_the_classes_that_they_have(save: Any) -> None:
+    rows = "".join(f"a\t{label}\n" for label in (*NLI_LABELS, "irony"))
+    assert names_of(read_examples(save("x.tsv", f"text\tlabel\n{rows}"))) == [*NLI_LABELS, "irony"]
+    with pytest.raises(InvalidInput, match=r"1\.5 looks like a score; a text alone has a class: name the"):
+        read_examples(save("y.tsv", "text\tlabel\na\t1.5\nb\t2\n"))
+
+
 def test_a_file_without_examples_is_refused(save: Any) -> None:
     with pytest.raises(InvalidInput, match=r"Columns found: none"):
         read_examples(save("x.tsv", ""))

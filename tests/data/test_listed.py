@@ -140,3 +140,21 @@ def test_a_parquet_file_is_not_read_for_lists_that_it_has_not(tmp_path: Path) ->
     names = ["anchor", "positive", "x", "x"]
     pyarrow.parquet.write_table(pyarrow.Table.from_arrays([["a"], ["b"], [1], [2]], names=names), path)
     assert dict(read_examples(path).columns) == {"first": ["a"], "second": ["b"]}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_lists_that_are_not_wanted_multiply_no_rows(tmp_path: Path, suffix: str) -> None:
+    tags = [["DT", "NN"], [], ["VB"]]
+    rows = [{"text": f"t{place}", "label": place % 2, "pos": found} for place, found in enumerate(tags)]
+    path = saved(tmp_path, rows, suffix)
+    examples = read_examples(path, kind="classified texts")
+    assert examples.columns == {"text": ["t0", "t1", "t2"]}
+    assert read_examples(path, kind="classified texts", limit=2).columns == {"text": ["t0", "t1"]}
+    assert read_examples(path, kind="texts").unused == ("label", "pos")
+
+
+def test_pairs_want_nothing_of_the_negatives(tmp_path: Path) -> None:
+    rows = [{"query": "q", "pos": ["a", "b"], "neg": ["c"]}, {"query": "r", "pos": ["d"], "neg": []}]
+    examples = read_examples(saved(tmp_path, rows), kind="pairs")
+    assert dict(examples.columns) == {"first": ["q", "q", "r"], "second": ["a", "b", "d"]}
+    assert examples.unused == ("neg",)
