@@ -1,4 +1,4 @@
-"""Which labels of pairs are classes: -1 may say that there is none, and beside NLI's three there is no other."""
+"""Which labels of pairs are classes: -1 may say that there is none, and NLI's three stand alone."""
 
 from __future__ import annotations
 

@@ -87,14 +87,15 @@ def load_backbone(folder: ModelFolder, attention: str | None) -> torch.nn.Module
 @contextmanager
 def without_dropout(model: torch.nn.Module) -> Iterator[None]:
     """Evaluation mode for a while, so that a model in training gives its true vectors."""
-    was_training = model.training
-    if was_training:
-        model.eval()
+    # Each has a flag of its own: that of an encoder says nothing of modules that it shares with another.
+    in_training = [part for part in model.modules() if part.training]
+    for part in in_training:
+        part.training = False
     try:
         yield
     finally:
-        if was_training:
-            model.train()
+        for part in in_training:
+            part.training = True
 
 
 def choose_device(name: str | None) -> torch.device:

@@ -52,7 +52,8 @@ class EpochBatches:
 def order_in_groups(classes: Rows, n_alike: int, generator: np.random.Generator) -> Rows:
     """All rows in a random order in which groups of `n_alike` of one class stand together.
 
-    A rest of one joins the group before it: nothing of a class that has others stands alone.
+    A rest of one joins the group before it, so that every group has two or more where its class has; the
+    border of a batch may cut one.
     """
     shuffled = generator.permutation(len(classes))
     by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]

@@ -69,6 +69,16 @@ def decide(choice: str, device: torch.device) -> bool:
     return trial.is_right and (choice == "on" or trial.speedup >= WORTH_IT)
 
 
+def check_bfloat16(device: torch.device) -> None:
+    """Refuse to go on in bfloat16 where this machine does not compute it right: an instruction may trap."""
+    trial = try_bfloat16(str(device))
+    if not trial.is_right:
+        raise InvalidInput(
+            f"the run was begun in bfloat16, and this machine does not compute it right ({trial.reason}); "
+            "resume it where it was begun, or begin anew elsewhere"
+        )
+
+
 @contextmanager
 def forward_in_bfloat16(model: nn.Module) -> Iterator[None]:
     """While it lasts, the model computes its forward passes in bfloat16 and gives float32."""

@@ -55,7 +55,10 @@ class ContrastiveTuner:
                 f"max_pairs is {self.max_pairs} and n_rounds {self.n_rounds}; expected at least 2 pairs and "
                 "a round"
             )
-        self._objective(), self._config()  # refuse what they refuse now, and not after the data is read
+        (
+            _PairsOfAClass(self.temperature),
+            self._config(),
+        )  # refuse what they refuse now, and not after the data is read
 
     def __call__(self, encoder: Encoder, texts: list[str], classes: Classes) -> Encoder:
         """An encoder with the same settings whose vectors tell the classes apart better."""
@@ -70,7 +73,7 @@ class ContrastiveTuner:
             classes[first],
             tuple(str(number) for number in range(int(classes.max()) + 1)),
         )
-        step = SentenceEncoderStep(_trainable(encoder), self._objective())
+        step = SentenceEncoderStep(_trainable(encoder), _PairsOfAClass(self.temperature))
         place = self.output or Path(tempfile.mkdtemp(prefix="gemel-tuned-"))
         try:
             folder = train(step, examples, place, self._config()).model
@@ -89,9 +92,6 @@ class ContrastiveTuner:
                 f"{self.output} holds a run already; expected a place for this tuning alone: name another"
             )
 
-    def _objective(self) -> SupervisedContrastive:
-        return SupervisedContrastive(self.temperature)
-
     def _config(self) -> TrainConfig:
         return TrainConfig(
             batch_size=self.batch_size,
@@ -99,6 +99,12 @@ class ContrastiveTuner:
             max_minutes=self.max_minutes,
             seed=self.seed,
         )
+
+
+class _PairsOfAClass(SupervisedContrastive):
+    """The same of pairs, both texts of which have the class that is their label."""
+
+    kinds = ("classified pairs",)
 
 
 def sample_pairs(classes: Classes, n_pairs: int, seed: int) -> tuple[Classes, Classes]:

@@ -131,16 +131,20 @@ def keep_to_adapters(model: Any, trained: dict[str, nn.Parameter]) -> dict[str, 
 
     A cross-encoder's pooler belongs to its head: many pretrained models have none, and it is new.
     """
+    base = of_base_model(model)
+    for value in _pretrained(model).parameters():
+        value.requires_grad_(id(value) not in base and value.requires_grad)
+    return {name: value for name, value in trained.items() if id(value) not in base}
+
+
+def of_base_model(model: Any) -> set[int]:
+    """The ids of the tensors that a model with adapters has from the one it began with."""
     heads = () if hasattr(model, "backbone") else ("pooler.",)
-    frozen = {
+    return {
         id(value)
-        for name, value in _pretrained(model).named_parameters()
+        for name, value in _pretrained(model).state_dict(keep_vars=True).items()
         if ".lora_" not in name and not name.startswith(heads)
     }
-    kept = {name: value for name, value in trained.items() if id(value) not in frozen}
-    for value in _pretrained(model).parameters():
-        value.requires_grad_(id(value) not in frozen and value.requires_grad)
-    return kept
 
 
 @contextmanager

@@ -29,9 +29,11 @@ class MetricsFile:
         lines = self.path.read_text(encoding="utf-8").split("\n")[:-1]
         return [json.loads(line) for line in lines if line.endswith("}")]
 
-    def forget_after(self, step: int) -> None:
-        """Keep only the lines up to a step."""
-        kept = [line for line in self.read() if line["step"] <= step]
+    def forget_after(self, step: int, evaluated_at: int) -> None:
+        """Keep only the lines up to a step, and of evaluations those up to the last one that counts."""
+        kept = [
+            line for line in self.read() if line["step"] <= (evaluated_at if "validation" in line else step)
+        ]
         draft = self.path.with_suffix(".draft")
         draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         draft.replace(self.path)

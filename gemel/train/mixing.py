@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +17,12 @@ from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.batches import Batches, EpochBatches, Rows
-from gemel.train.objectives import Objective
+from gemel.train.objectives import Objective, check_eaten
 from gemel.train.settings import is_above
 from gemel.train.steps import embed_columns, head_of, labels_of
 
 MIXINGS = ("proportional", "round-robin")
+_DIGEST = "2"  # of what a digest is; an older program's cannot be compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +67,29 @@ class MixedExamples:
         return "; ".join(f"{name}: {part.describe()}" for name, part in self.parts.items())
 
 
+def digest_of(examples: Examples | MixedExamples) -> str:
+    """The same for the same texts, labels and tasks in the same order."""
+    if isinstance(examples, Examples):
+        parts, mixing = {"": examples}, ""
+    else:
+        parts, mixing = dict(examples.parts), examples.mixing
+    digest = hashlib.sha256(mixing.encode())
+    for task, part in parts.items():
+        digest.update(json.dumps([task, part.kind, part.label_names, list(part.columns), len(part)]).encode())
+        for texts in part.columns.values():
+            for text in texts:
+                digest.update(b"%d " % len(text) + text.encode())
+        if part.labels is not None:
+            digest.update(part.labels.tobytes())
+    return f"{_DIGEST} {digest.hexdigest()}"
+
+
 class MixedObjective(Objective):
     """The objective of the task that a batch is of, weighted.
 
     A loss is divided by what guessing costs, log n for n classes: otherwise a task of many classes drowns out
     one of few (MUPPET, Aghajanyan et al., 2021).
     """
-
-    kinds = ()  # whatever those inside eat
 
     def __init__(
         self,
@@ -190,12 +208,15 @@ class MixedBatches:
 def plan_batches(
     examples: Examples | MixedExamples, objective: Objective, batch_size: int, seed: int
 ) -> Batches:
-    """Which examples each batch of a run has."""
+    """Which examples each batch of a run has; those that the objective cannot eat are refused."""
     if isinstance(examples, Examples):
+        check_eaten(examples.kind, objective)
         return EpochBatches(examples, objective, batch_size, seed)
     if not isinstance(objective, MixedObjective) or list(objective.parts) != list(examples.parts):
         raise InvalidInput(
             f"tasks {', '.join(examples.parts)} were given to the objective {objective.describe()}; "
             "expected a MixedObjective with one objective for each"
         )
+    for name, part in examples.parts.items():
+        check_eaten(part.kind, objective.part(name))
     return MixedBatches(examples, objective, batch_size, seed)

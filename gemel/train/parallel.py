@@ -9,9 +9,8 @@ beside its objective, as pre-training does, is the mean of the processes' means.
 from __future__ import annotations
 
 import atexit
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,7 +22,6 @@ import torch
 import torch.distributed as processes
 from torch import Tensor, nn
 
-from gemel.data.examples import Examples
 from gemel.errors import GemelError, InvalidInput, ProcessLost
 from gemel.train.objectives import Objective
 
@@ -226,14 +224,15 @@ def _are_rows(columns: object, n_rows: int) -> bool:
     )
 
 
-def check_alike(
-    team: Team, step: nn.Module, examples: Iterable[Examples], settings: Mapping[str, Any]
-) -> None:
-    """Refuse processes, on another machine perhaps, that were not given the same model, data and settings."""
+def check_alike(team: Team, step: nn.Module, examples: str, settings: Mapping[str, Any]) -> None:
+    """Refuse processes, on another machine perhaps, that were not given the same model, data and settings.
+
+    `examples` is a digest of them.
+    """
     if team.size == 1:
         return
     shapes = {name: tuple(value.shape) for name, value in step.named_parameters()}
-    own = {"model": str(shapes), "examples": digest_of(examples), "settings": str(sorted(settings.items()))}
+    own = {"model": str(shapes), "examples": examples, "settings": str(sorted(settings.items()))}
     led = team.from_leader(lambda: own)
     differs = [name for name in own if own[name] != led[name]]
     if differs:
@@ -241,19 +240,6 @@ def check_alike(
             f"process {team.rank} of the run has another {differs[0]} than process 0: give every machine the "
             "same model, data and settings"
         )
-
-
-def digest_of(examples: Iterable[Examples]) -> str:
-    """The same for the same texts and labels in the same order."""
-    digest = hashlib.sha256()
-    for part in examples:
-        for name, texts in part.columns.items():
-            digest.update(f"{name} {len(texts)} ".encode())
-            for text in texts:
-                digest.update(text.encode())
-        if part.labels is not None:
-            digest.update(part.labels.tobytes())
-    return digest.hexdigest()
 
 
 def start_alike(

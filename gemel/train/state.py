@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from gemel.checkpoint import recover, whole_folder
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.train.config import TrainConfig
+from gemel.train.lora import of_base_model
 from gemel.train.objectives import Objective
-from gemel.train.steps import Step
+from gemel.train.steps import Step, module_of
 from gemel.train.weight_mean import WeightMean
 
 KEPT = ("last", "model")  # the folders that a run leaves
@@ -35,6 +37,7 @@ class RunState:
     last_score: float | None = None
     best_score: float | None = None
     best_step: int = 0
+    best_in_turn: float | None = None  # of the evaluations that patience counts
     n_worse: int = 0
     stopped_early: bool = False
     examples: str = ""  # a digest of what is learnt from: a run goes on with the same
@@ -51,13 +54,16 @@ class RunState:
     def take_score(self, score: float, config: TrainConfig) -> None:
         """Note the evaluation of this step.
 
-        One that was made because time ran out does not try anybody's patience: a run in slices has more.
+        One that was made because time ran out counts neither for nor against anybody's patience: a run in
+        slices has more of them, and goes on for as long as a whole one.
         """
         self.evaluated_at, self.last_score = self.step, score
         if self.is_best(score):
-            self.best_score, self.best_step, self.n_worse = score, self.step, 0
-        elif config.evaluate_every and self.step % config.evaluate_every == 0:
-            self.n_worse += 1
+            self.best_score, self.best_step = score, self.step
+        if config.evaluate_every and self.step % config.evaluate_every == 0:
+            is_better = self.best_in_turn is None or score > self.best_in_turn
+            self.best_in_turn = score if is_better else self.best_in_turn
+            self.n_worse = 0 if is_better else self.n_worse + 1
         self.stopped_early = config.patience is not None and self.n_worse >= config.patience
 
 
@@ -79,7 +85,7 @@ def save_state(
     """Write a checkpoint whole or not at all; the one before it stays until then."""
     assert isinstance(step, nn.Module)
     with whole_folder(folder, overwrite=True) as draft:
-        save_file(_here(_kept(step, trained, config)), draft / "weights.safetensors")
+        save_file(_here(_kept(step, config)), draft / "weights.safetensors")
         save_file(_moments(trained, optimiser), draft / "optimiser.safetensors")
         if mean.values:
             save_file(_here(mean.values), draft / MEAN)
@@ -88,6 +94,8 @@ def save_state(
             "config": config.to_dict(),
             "beside": _beside(step, config),
             "objective": _told(step),
+            "reading": _reading(step),
+            "moves": len(trained),
         }
         (draft / "state.json").write_text(json.dumps(values, indent=2), encoding="utf-8")
 
@@ -107,24 +115,31 @@ def load_state(
         weights = load_file(folder / "weights.safetensors")
         moments = load_file(folder / "optimiser.safetensors")
         averaged = load_file(folder / MEAN) if (folder / MEAN).exists() else {}
-    except (OSError, ValueError) as error:
+        state, recipe = RunState(**saved["state"]), dict(saved["config"])
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InvalidModel(
-            f"the checkpoint {folder} cannot be read ({error}); delete it to begin anew"
+            f"the checkpoint {folder} cannot be read ({type(error).__name__}: {error}); delete it to begin "
+            "anew"
         ) from None
-    _check_same_recipe(saved["config"], config, folder)
+    _check_same_recipe(recipe, config, folder)
     _check_same_objective(saved.get("objective"), step, folder)
+    _check_same_reading(saved.get("reading"), step, folder)
+    if saved.get("moves", len(trained)) != len(trained):
+        raise InvalidInput(
+            f"{folder} is of a run that moved {saved['moves']} tensors, and now {len(trained)} would move: "
+            "freeze the same parts, or name another output"
+        )
     if saved.get("beside") != _beside(step, config):
         raise InvalidInput(
             f"the adapters of {folder} belong to another model; resume from the one that the run began with"
         )
-    _check_same_weights(weights, _kept(step, trained, config), folder)
+    _check_same_weights(weights, _kept(step, config), folder)
     step.load_state_dict(weights, strict=False)  # adapters are all that has been kept, where there are any
     for name, parameter in trained.items():
         if f"{name}.step" in moments:
             own = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
             optimiser.state[parameter] = {"step": moments[f"{name}.step"].to(parameter.device), **own}
     mean.put_back(averaged)
-    state = RunState(**saved["state"])
     # Patience may have grown since.
     state.stopped_early = config.patience is not None and state.n_worse >= config.patience
     return state
@@ -141,10 +156,13 @@ def _here(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return here
 
 
-def _kept(step: nn.Module, trained: dict[str, nn.Parameter], config: TrainConfig) -> dict[str, Tensor]:
-    """All weights; of a run with adapters what it has changed, and none that stands in the base model."""
+def _kept(step: Step, config: TrainConfig) -> dict[str, Tensor]:
+    """All weights; of a run with adapters those that do not stand in the base model."""
+    base = set() if config.lora is None else of_base_model(step.model)
     return {
-        name: value for name, value in step.state_dict().items() if config.lora is None or name in trained
+        name: value
+        for name, value in module_of(step).state_dict(keep_vars=True).items()
+        if id(value) not in base
     }
 
 
@@ -173,6 +191,16 @@ def _told(step: Step, is_setting: Callable[[object], bool] = _is_plain) -> str:
     return f"{step.objective.describe()} ({', '.join(settings)})" if settings else step.objective.describe()
 
 
+def _reading(step: Step) -> dict[str, object]:
+    """How the model reads texts and makes vectors of them, apart from its weights."""
+    spec = getattr(step.model, "spec", None)
+    values = {} if spec is None else asdict(spec)
+    values["prompt"] = getattr(step.model, "prompt", "")
+    values["prompts of the columns"] = list(getattr(step, "prompts", ()))
+    plain: dict[str, object] = json.loads(json.dumps(values))
+    return plain
+
+
 def _beside(step: Step, config: TrainConfig) -> str | None:
     """The fingerprint of the model that adapters stand beside; their checkpoint has none of its weights."""
     return None if config.lora is None else str(step.model.fingerprint)
@@ -195,6 +223,16 @@ def _check_same_objective(saved: str | None, step: Step, folder: Path) -> None:
             f"{folder} was made by {saved} and now it is {_told(step)}: resume with the same, or name "
             "another output"
         )
+
+
+def _check_same_reading(saved: Mapping[str, object] | None, step: Step, folder: Path) -> None:
+    now = _reading(step)
+    for name in [] if saved is None else sorted(saved.keys() | now.keys()):  # an older program noted nothing
+        if saved is not None and saved.get(name) != now.get(name):
+            raise InvalidInput(
+                f"{folder} was made with {name} = {saved.get(name)!r} and now it is {now.get(name)!r}: "
+                "resume with the same model, or name another output"
+            )
 
 
 def _check_same_weights(saved: Mapping[str, Tensor], kept: Mapping[str, Tensor], folder: Path) -> None:

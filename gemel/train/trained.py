@@ -21,12 +21,16 @@ def trained_parts(step: Step, config: TrainConfig) -> dict[str, nn.Parameter]:
     if config.lora is not None:
         trained = keep_to_adapters(step.model, trained)
     if not trained:
-        raise InvalidInput(f"freeze is {', '.join(config.freeze)} and leaves nothing to train; freeze less")
+        told = f"freeze is {', '.join(config.freeze)}" if config.freeze else "every parameter is frozen"
+        raise InvalidInput(f"{told} and leaves nothing to train; freeze less")
     return trained
 
 
 def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
-    """The parameters that move, by name; a name to freeze that fits nothing is an error."""
+    """The parameters that move, by name; a name to freeze that fits nothing is an error.
+
+    What somebody has frozen as torch has it (`requires_grad_(False)`) stays so.
+    """
     named = dict(module_of(step).named_parameters())
     names = {name: name.removeprefix("model.") for name in named}
     for prefix in freeze:
@@ -36,7 +40,8 @@ def _trainable(step: Step, freeze: tuple[str, ...]) -> dict[str, nn.Parameter]:
                 f"nothing is named {prefix!r}, so it cannot be frozen; there are {', '.join(known)}"
             )
     for name, parameter in named.items():
-        parameter.requires_grad_(not any(_is_part(names[name], frozen) for frozen in freeze))
+        if any(_is_part(names[name], frozen) for frozen in freeze):
+            parameter.requires_grad_(False)
     return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
 
 

@@ -15,15 +15,16 @@ from torch import Tensor, nn
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
 from gemel.train.batches import Rows
-from gemel.train.bfloat16 import decide, forward_in_bfloat16
+from gemel.train.bfloat16 import check_bfloat16, decide, forward_in_bfloat16
 from gemel.train.card import write_card
 from gemel.train.config import TrainConfig
 from gemel.train.dropout import dropout_of
 from gemel.train.interrupts import held_interrupts
-from gemel.train.lora import merged, settle_adapters
+from gemel.train.leaving import left_plain
+from gemel.train.lora import merged
 from gemel.train.metrics import MetricsFile
-from gemel.train.mixing import MixedExamples, MultiTaskStep, plan_batches
-from gemel.train.parallel import WholeBatch, check_alike, digest_of, join_team, start_alike
+from gemel.train.mixing import MixedExamples, MultiTaskStep, digest_of, plan_batches
+from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
 from gemel.train.result import TrainResult
 from gemel.train.run_card import facts_of_run
 from gemel.train.state import RunState, load_state, recover_run, save_state
@@ -54,13 +55,11 @@ def train(
     In processes that torchrun has started, each takes its share of every batch. Where no bar is shown, `tell`
     is called with a line a minute and after every evaluation.
     """
-    try:
+    with left_plain(step):
         run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
         run.begin(resume)
         _make_steps(run, show_progress, tell)
         result = run.finish()
-    finally:
-        settle_adapters(step.model)  # also of a run that was broken off: nothing reads a model with adapters
     if run.team.is_leader:
         write_card(result.model, facts_of_run(step, examples, run.config, result))
     return result
@@ -107,6 +106,7 @@ class _Run:
         self.metrics = MetricsFile(output / "metrics.jsonl", events)
         self.state = RunState()
         self._logged_at = self._kept_at = self._began = time.perf_counter()
+        self._kept_step = -1  # of the latest checkpoint
         self._pace: dict[str, float] = {}  # of the steps that were logged last
 
     @property
@@ -116,31 +116,27 @@ class _Run:
     def begin(self, resume: bool) -> None:
         # A machine that has not the model of the stage before may read with another prompt.
         read = {"prompt": getattr(self.step.model, "prompt", "")}
-        check_alike(self.team, module_of(self.step), self._parts(), {**self.config.to_dict(), **read})
-        self.state = self.team.from_leader(lambda: self._first_state(resume))
+        digest = digest_of(self.examples)
+        check_alike(self.team, module_of(self.step), digest, {**self.config.to_dict(), **read})
+        self.state = self.team.from_leader(lambda: self._first_state(resume, digest))
         start_alike(self.team, module_of(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
             is_wanted = decide(self.config.bf16, device) and _is_apt_for_bfloat16(self.step, self.config)
             self.state.uses_bfloat16 = self.team.all_say(is_wanted)
+        elif self.state.uses_bfloat16:
+            check_bfloat16(next(iter(self.trained.values())).device)
         if self._is_evaluation_due():  # the run was broken off while it validated
             self._evaluate()
 
-    def _parts(self) -> list[Examples]:
-        return (
-            list(self.examples.parts.values())
-            if isinstance(self.examples, MixedExamples)
-            else [self.examples]
-        )
-
-    def _first_state(self, resume: bool) -> RunState:
+    def _first_state(self, resume: bool, digest: str) -> RunState:
         self.output.mkdir(parents=True, exist_ok=True)
-        last, digest = self.output / "last", digest_of(self._parts())
+        last = self.output / "last"
         if resume:
             recover_run(self.output)
         if resume and last.is_dir():
             state = load_state(last, self.step, self.trained, self.optimiser, self.config, self.mean)
-            if state.examples not in ("", digest):  # an older program did not note them
+            if " " in state.examples and state.examples != digest:  # an older program noted less of them
                 raise InvalidInput(
                     f"{last} was made with other examples: resume with the same, or name another output"
                 )
@@ -149,14 +145,14 @@ class _Run:
                     f"{self.output} has no model: its best one, of step {state.best_step:,}, was removed, "
                     f"and {last} holds another; put it back, or remove {last} as well to begin anew"
                 )
-            self.metrics.forget_after(state.step)
+            self.metrics.forget_after(state.step, state.evaluated_at)
             self._logged_at = time.perf_counter() - state.unlogged_seconds
             return state
         if not resume and ((self.output / "model").exists() or last.exists()):
             raise InvalidInput(
                 f"{self.output} holds a run already: continue it (--resume, resume=True), or name another"
             )
-        self.metrics.forget_after(-1)  # resumed or not: a run without a checkpoint begins anew
+        self.metrics.forget_after(-1, -1)  # resumed or not: a run without a checkpoint begins anew
         return RunState(examples=digest)
 
     def one_step(self) -> None:
@@ -167,12 +163,13 @@ class _Run:
         loss, n_pairs, n_tokens = 0.0, 0, 0
         by_task: list[tuple[str, float]] = []
         batches = self.config.batches_of(number, self.batches.n_batches)
-        for batch in batches:
-            rows = self.batches.rows(batch)
+        all_rows = [self.batches.rows(batch) for batch in batches]
+        for rows in all_rows:
+            share = len(rows) / sum(map(len, all_rows))  # the last batch of an epoch may be a small one
             with self._precision():  # of the backward pass too, which may make activations again
                 part_loss, part_tokens = self.whole_batch.loss(self._loss, rows)
-                torch.autograd.backward(part_loss / len(batches))
-            loss += float(part_loss.detach()) / len(batches)
+                torch.autograd.backward(part_loss * share)
+            loss += float(part_loss.detach()) * share
             if isinstance(self.step, MultiTaskStep):
                 by_task.append((self.step.task, float(part_loss.detach())))
             n_pairs, n_tokens = n_pairs + len(rows), n_tokens + part_tokens
@@ -200,7 +197,7 @@ class _Run:
         if not self.team.is_leader:
             return
         check_finite(self.trained, self.state.step)
-        now = time.perf_counter()
+        self._kept_step, now = self.state.step, time.perf_counter()
         self.state.seconds, self._began = self.state.seconds + now - self._began, now
         self._kept_at, self.state.unlogged_seconds = now, now - self._logged_at
         save_state(
@@ -254,7 +251,7 @@ class _Run:
         if self.config.checkpoint_every:
             return self.state.step % self.config.checkpoint_every == 0
         is_late = time.perf_counter() - self._kept_at >= CHECKPOINT_SECONDS
-        return is_late or self.state.evaluated_at == self.state.step
+        return is_late or (self.state.evaluated_at == self.state.step and self._kept_step != self.state.step)
 
     def _is_evaluation_due(self) -> bool:
         every, step = self.config.evaluate_every, self.state.step
@@ -264,14 +261,16 @@ class _Run:
     def _evaluate(self) -> None:
         began = time.perf_counter()
         _set_training(self.step, False)
-        score = self.team.from_leader(self._score)
-        if not np.isfinite(score):
-            raise InvalidInput(
-                f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
-                "the better"
-            )
+        try:
+            score = self.team.from_leader(self._score)
+        except Exception:
+            self.checkpoint()  # nothing that was learnt is lost
+            raise
         if self.state.is_best(score):
-            self._save_model()  # before the state tells of it: broken off here, this is done again
+            # A run that goes on from here evaluates this step again, and has the model that belongs to it.
+            if self._kept_step != self.state.step:
+                self.checkpoint()
+            self._save_model()
         with held_interrupts():
             self.state.take_score(score, self.config)
             self._write(step=self.state.step, validation=score, seconds=self._seconds())
@@ -279,8 +278,14 @@ class _Run:
 
     def _score(self) -> float:
         assert self.validate is not None
-        with self.mean.in_place():
-            return float(self.validate(self.step.model))
+        with self.mean.in_place(), merged(self.step.model):
+            score = float(self.validate(self.step.model))
+        if not np.isfinite(score):
+            raise InvalidInput(
+                f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
+                "the better"
+            )
+        return score
 
     def _log(self) -> None:
         self._pace, self._logged_at = self._pace_now(), time.perf_counter()

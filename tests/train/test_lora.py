@@ -203,3 +203,15 @@ def test_a_new_pooler_is_trained_and_kept_as_the_head_is(tiny_bert: Path, tmp_pa
     assert [
         name for name in load_file(tmp_path / "run" / "last" / "weights.safetensors") if ".pooler." in name
     ]
+
+
+def test_a_new_head_that_stays_as_it_is_goes_on_with_the_run(tiny_bert: Path, tmp_path: Path) -> None:
+    config = TrainConfig(batch_size=10, max_steps=2, lora=Lora(rank=2), freeze=("objective",))
+    heads = []
+    for seed, resume in ((1, False), (2, True)):
+        step = step_for(tiny_bert, "softmax")
+        torch.manual_seed(seed)
+        torch.nn.init.normal_(step.objective.classifier.weight)  # type: ignore[arg-type, union-attr]
+        train(step, examples_of("classified pairs"), tmp_path / "run", config, resume=resume)
+        heads.append(step.objective.classifier.weight.detach().clone())  # type: ignore[operator, union-attr]
+    assert torch.equal(*heads)

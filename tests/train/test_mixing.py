@@ -17,6 +17,7 @@ from gemel.errors import InvalidModel
 from gemel.model import SentenceEncoder
 from gemel.train import MixedExamples, MixedObjective, MultiTaskStep, TrainConfig, build_objective, train
 from gemel.train.metrics import MetricsFile
+from gemel.train.mixing import digest_of
 from gemel.train.objectives import CosineRegression, Softmax
 
 TASKS = {
@@ -142,3 +143,20 @@ def test_the_heads_of_all_tasks_are_saved_and_usable(tiny_bert: Path, tmp_path: 
         load_pair_classifier(tmp_path / "model", task="topics")
     with pytest.raises(InvalidModel, match="has no classifier"):
         load_pair_classifier(tmp_path / "model", task="sts")
+
+
+def test_the_digest_of_examples_sees_where_texts_end_and_what_classes_are_called() -> None:
+    def classified(texts: list[str], names: tuple[str, ...] = ("x", "y")) -> Examples:
+        return Examples("classified texts", {"text": texts}, np.array([0, 1]), names)
+
+    def mixed(mixing: str) -> MixedExamples:
+        return MixedExamples({"a": classified(["a", "b"]), "b": classified(["c", "d"])}, mixing)
+
+    digests = [
+        *map(
+            digest_of, (classified(["ab", "c"]), classified(["a", "bc"]), classified(["ab", "c"], ("y", "x")))
+        ),
+        *map(digest_of, (mixed("proportional"), mixed("round-robin"))),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert digest_of(classified(["ab", "c"])) == digests[0]

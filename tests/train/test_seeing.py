@@ -135,5 +135,5 @@ def test_metrics_forget_what_a_resumed_run_writes_again(tmp_path: Path) -> None:
     with metrics.path.open("a", encoding="utf-8") as file:
         file.write('{"step": 40, "lo')
     assert [line["step"] for line in metrics.read()] == [10, 20, 30]
-    metrics.forget_after(20)
+    metrics.forget_after(20, -1)
     assert [line["step"] for line in metrics.read()] == [10, 20]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,12 @@ from training_process import CONFIG, KINDS, examples_for, examples_of, run, step
 from transformers import BertConfig, BertModel, T5Config, T5EncoderModel
 
 from gemel import load_encoder, load_pair_classifier, load_trainable
+from gemel.checkpoint import Pooling, read_encoder_folder
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, InvalidModel, WriteFailed
-from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
+from gemel.model import SentenceEncoder
+from gemel.train import SentenceEncoderStep, TrainConfig, TrainResult, build_objective, train
+from gemel.train.lora import Lora
 from gemel.train.metrics import MetricsFile
 from gemel.train.objectives import InBatchContrastive
 from gemel.train.state import RunState
@@ -439,13 +443,18 @@ def test_a_run_goes_on_by_the_same_objective_only(tiny_bert: Path, tmp_path: Pat
 
 
 def test_an_evaluation_for_want_of_time_tries_nobodys_patience() -> None:
-    state, config = RunState(step=4, best_score=0.5), TrainConfig(evaluate_every=4, patience=1)
-    state.step = 5
-    state.take_score(0.4, config)
-    assert (state.evaluated_at, state.n_worse, state.stopped_early) == (5, 0, False)
-    state.step = 8
-    state.take_score(0.4, config)
-    assert (state.n_worse, state.stopped_early) == (1, True)
+    state, config = RunState(), TrainConfig(evaluate_every=4, patience=1)
+
+    def evaluated(step: int, score: float) -> tuple[float | None, int, bool]:
+        state.step = step
+        state.take_score(score, config)
+        return state.best_score, state.n_worse, state.stopped_early
+
+    assert evaluated(4, 0.5) == (0.5, 0, False)
+    assert evaluated(5, 0.4) == (0.5, 0, False)
+    assert evaluated(7, 0.9) == (0.9, 0, False)  # the best so far, and no bar for those that count
+    assert evaluated(8, 0.6) == (0.9, 0, False)
+    assert evaluated(12, 0.5) == (0.9, 1, True)
 
 
 def test_a_validation_that_gives_no_number_is_told(tiny_bert: Path, tmp_path: Path) -> None:
@@ -499,3 +508,170 @@ def test_a_model_whose_weights_have_two_names_is_trained_and_resumed(tiny_bert: 
     result = train(step_for(folder, "contrastive"), examples, place, config, resume=True, show_progress=False)
     assert result.steps == 3
     assert load_encoder(result.model).encode(["a man"]).shape == (1, 16)
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=2)])
+def test_a_run_that_breaks_off_leaves_an_encoder_that_gives_its_vectors(
+    tiny_bert: Path, tmp_path: Path, lora: Lora | None
+) -> None:
+    model = load_trainable(tiny_bert)
+    model.backbone.embeddings.requires_grad_(False)
+    could_move = [parameter.requires_grad for parameter in model.parameters()]
+    step = SentenceEncoderStep(model, InBatchContrastive())
+
+    def break_off(seen: SentenceEncoder) -> float:
+        seen.save(tmp_path / "seen", overwrite=True)
+        raise KeyboardInterrupt
+
+    config = TrainConfig(batch_size=4, learning_rate=1e-2, evaluate_every=2, lora=lora)
+    with pytest.raises(KeyboardInterrupt):
+        train(step, examples_of("triplets"), tmp_path / "run", config, validate=break_off)
+    texts = ["the man plays", "a dog"]
+    np.testing.assert_array_equal(model.encode(texts), model.encode(texts))
+    saved = load_encoder(tmp_path / "seen", precision="float32")
+    np.testing.assert_allclose(model.encode(texts), saved.encode(texts), atol=1e-5)
+    assert [parameter.requires_grad for parameter in model.parameters()] == could_move
+
+
+def test_what_somebody_has_frozen_stays(tiny_bert: Path, tmp_path: Path) -> None:
+    step = step_for(tiny_bert, "softmax")
+    step.model.backbone.embeddings.requires_grad_(False)
+    before, config = snapshot(step), TrainConfig(learning_rate=1e-2, max_steps=2)
+    train(step, examples_for("softmax"), tmp_path / "run", config)
+    moved = [name for name, value in step.named_parameters() if not torch.equal(value, before[name])]
+    assert moved
+    assert not [name for name in moved if ".embeddings." in name]
+    with pytest.raises(InvalidInput, match=r"of a run that moved \d+ tensors, and now \d+ would move"):
+        train(step_for(tiny_bert, "softmax"), examples_for("softmax"), tmp_path / "run", config, resume=True)
+    step.requires_grad_(False)
+    with pytest.raises(InvalidInput, match="every parameter is frozen and leaves nothing to train"):
+        train(step, examples_for("softmax"), tmp_path / "x")
+
+
+def test_random_numbers_of_the_caller_go_on(tiny_bert: Path, tmp_path: Path) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(2)[1]
+    torch.manual_seed(7)
+    torch.rand(1)
+    train(step_for_no_seed(tiny_bert), examples_of("triplets"), tmp_path / "run", TrainConfig(max_steps=2))
+    assert torch.rand(1) == expected
+
+
+def step_for_no_seed(folder: Path) -> SentenceEncoderStep:
+    return SentenceEncoderStep(load_trainable(folder), InBatchContrastive())
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_validation_that_fails_loses_nothing(tiny_bert: Path, tmp_path: Path, fails_at: int) -> None:
+    n_asked = iter(range(1, 10))
+
+    def validate(model: object) -> float:
+        if next(n_asked) == fails_at:
+            raise OSError("no such dev set")
+        return 0.5
+
+    config = TrainConfig(batch_size=10, evaluate_every=2, checkpoint_every=5)
+    step, examples = step_for(tiny_bert, "contrastive"), examples_of("triplets")
+    with pytest.raises(OSError, match="no such dev set"):
+        train(step, examples, tmp_path / "run", config, validate=validate)
+    assert read_json(tmp_path / "run" / "last" / "state.json")["state"]["step"] == 2 * fails_at
+    step = step_for(tiny_bert, "contrastive")
+    result = train(step, examples, tmp_path / "run", config, validate=validate, resume=True)
+    assert (result.steps, result.is_complete) == (6, True)
+
+
+def test_a_best_model_and_what_is_told_of_it_belong_together_after_a_kill(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    scores = {2: 0.1, 4: 0.9}
+    config = TrainConfig(batch_size=10, learning_rate=1e-2, evaluate_every=2, checkpoint_every=3)
+
+    class Killed(BaseException):
+        pass
+
+    def run(config: TrainConfig, killed_at: int = 0, resume: bool = False) -> TrainResult:
+        step, n_losses = step_for(tiny_bert, "contrastive"), iter(range(0 if not resume else 4, 100))
+        loss = step.loss
+
+        def counted(*arguments: Any) -> Any:
+            if next(n_losses) + 1 == killed_at:
+                raise Killed
+            return loss(*arguments)
+
+        step.loss = counted  # type: ignore[method-assign]
+        return train(
+            step, examples_of("triplets"), tmp_path / "run", config, resume=resume,
+            validate=lambda model: scores.get(next(n_evaluated) * 2, 0.2), show_progress=False,
+        )  # fmt: skip
+
+    n_evaluated = iter(range(1, 10))
+    with pytest.raises(Killed):
+        run(config, killed_at=5)
+    n_evaluated = iter(range(2, 10))  # that of step 4 is made again
+    result = run(replace(config, max_minutes=1e-9), resume=True)
+    assert (result.steps, result.best_step, result.best_score) == (4, 4, 0.9)
+    lines = MetricsFile(tmp_path / "run" / "metrics.jsonl").read()
+    assert [(line["step"], line["validation"]) for line in lines if "validation" in line] == [
+        (2, 0.1),
+        (4, 0.9),
+    ]
+
+
+def test_a_small_last_batch_weighs_as_its_rows_do(tiny_bert: Path, tmp_path: Path) -> None:
+    examples = examples_of("scored pairs", 7)
+    ends = []
+    for name, config in {"split": {"batch_size": 6, "accumulate": 2}, "whole": {"batch_size": 7}}.items():
+        step = step_without_dropout(tiny_bert, "cosine")
+        train(step, examples, tmp_path / name, TrainConfig(learning_rate=1e-3, **config))  # type: ignore[arg-type]
+        ends.append(load_file(tmp_path / name / "last" / "optimiser.safetensors"))
+    split, whole = ends
+    for name, value in whole.items():
+        np.testing.assert_allclose(split[name], value, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("cosine", "classified pairs"), ("cosent", "classified pairs"), ("contrastive", "scored pairs"),
+     ("text-softmax", "pairs"), ("triplet", "pairs"), ("pair-regression", "classified pairs")],
+)  # fmt: skip
+def test_examples_that_an_objective_cannot_eat_are_refused(
+    tiny_bert: Path, tmp_path: Path, name: str, kind: str
+) -> None:
+    with pytest.raises(InvalidInput, match=rf"{name} eats .* and was given {kind}"):
+        train(step_for(tiny_bert, name), examples_of(kind), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"pooling": Pooling(("cls",))}, r"pooling = .*mean.* and now it is .*cls"),
+        ({"max_tokens": 16}, r"max_tokens = \d+ and now it is 16"),
+    ],
+)
+def test_a_model_that_reads_otherwise_cannot_continue_a_run(
+    tiny_bert: Path, tmp_path: Path, change: dict[str, Any], told: str
+) -> None:
+    folder, examples = read_encoder_folder(tiny_bert), examples_of("triplets")
+    for spec, resume in ((folder.spec, False), (replace(folder.spec, **change), True)):
+        step = SentenceEncoderStep(
+            SentenceEncoder(folder.with_spec(spec), device="cpu"), InBatchContrastive()
+        )
+        if not resume:
+            train(step, examples, tmp_path / "run", TrainConfig(max_steps=2))
+            continue
+        with pytest.raises(InvalidInput, match=told):
+            train(step, examples, tmp_path / "run", TrainConfig(max_steps=2), resume=True)
+
+
+@pytest.mark.parametrize("cut", ["optimiser.safetensors", "weights.safetensors", "state.json", "fields"])
+def test_a_damaged_checkpoint_is_told_as_such(tiny_bert: Path, tmp_path: Path, cut: str) -> None:
+    run(tiny_bert, tmp_path / "run", "contrastive")
+    last = tmp_path / "run" / "last"
+    if cut == "fields":
+        write_json(last / "state.json", {"state": {"strange": 1}, "config": {}})
+    else:
+        (last / cut).write_bytes((last / cut).read_bytes()[:100])
+    with pytest.raises(
+        InvalidModel, match=r"the checkpoint .*last cannot be read \(.*delete it to begin anew"
+    ):
+        run(tiny_bert, tmp_path / "run", "contrastive", resume=True)

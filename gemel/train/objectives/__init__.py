@@ -9,7 +9,7 @@ from gemel.train.objectives.concatenation import (
 )
 from gemel.train.objectives.contrastive import InBatchContrastive, OnlineContrastive, SupervisedContrastive
 from gemel.train.objectives.matryoshka import Matryoshka
-from gemel.train.objectives.objective import Objective
+from gemel.train.objectives.objective import Objective, check_eaten
 from gemel.train.objectives.ranking import CoSent
 from gemel.train.objectives.registry import CROSS_OBJECTIVES, OBJECTIVES, build_objective, fitting
 from gemel.train.objectives.regression import CosineRegression, FeedForwardRegression, PairRegression
@@ -35,6 +35,7 @@ __all__ = [
     "TextSoftmax",
     "Triplet",
     "build_objective",
+    "check_eaten",
     "checked_concatenation",
     "concatenate",
     "fitting",

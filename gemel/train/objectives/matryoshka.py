@@ -17,8 +17,6 @@ class Matryoshka(Objective):
     `make` gives the objective for a number of dimensions: one that owns a head has another head for each.
     """
 
-    kinds = ()  # whatever the objective inside eats
-
     def __init__(
         self,
         make: Callable[[int], Objective],
@@ -52,6 +50,10 @@ class Matryoshka(Objective):
     def describe(self) -> str:
         """What is inside, and at which lengths."""
         return f"{self.part(0).describe()} at {', '.join(map(str, self.dimensions))} dimensions"
+
+    def eats(self) -> tuple[str, ...]:
+        """Whatever the objective inside eats."""
+        return self.part(0).eats()
 
     def truncations(self) -> tuple[int, ...]:
         """Its dimensions, the largest first."""

@@ -18,7 +18,7 @@ class Objective(nn.Module):
     """
 
     name: ClassVar[str] = ""  # by which recipes and flags ask for it, if they can
-    kinds: ClassVar[tuple[str, ...]]  # of examples that it eats
+    kinds: ClassVar[tuple[str, ...]] = ()  # of examples that it eats; none means any
     needs: ClassVar[tuple[str, ...]] = ()  # of `dim`, `n_labels` and `label_names`, what it must be told
     min_batch: int = 1
     n_alike: int = 1  # how many examples of a class should stand together in a batch
@@ -35,9 +35,23 @@ class Objective(nn.Module):
         """A few words for a person."""
         return self.name or type(self).__name__
 
+    def eats(self) -> tuple[str, ...]:
+        """The kinds of examples that it can learn from; none means any."""
+        return self.kinds
+
     def truncations(self) -> tuple[int, ...]:
         """How many of the first numbers of a vector were trained to stand alone, if any."""
         return ()
+
+
+def check_eaten(kind: str, objective: Objective) -> None:
+    """Refuse examples that an objective would learn nonsense from."""
+    eaten = objective.eats()
+    if eaten and kind not in eaten:
+        raise InvalidInput(
+            f"the objective {objective.describe()} eats {' or '.join(eaten)} and was given {kind}; give it "
+            "such examples, or take another objective"
+        )
 
 
 def check_positive(name: str, value: float) -> float:
