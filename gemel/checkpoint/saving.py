@@ -95,7 +95,8 @@ def save_reranker_folder(
     config = {**model.config, "sentence_transformers": {"activation_fn": activation}}
     with whole_folder(Path(target), overwrite) as folder:
         _write_transformer(folder, model, weights, config)
-        (folder / "README.md").write_text(_RERANKER_CARD, encoding="utf-8")
+        card = _RERANKER_CARD.format(licence=_licence_line(model.path))
+        (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 @contextmanager
@@ -251,11 +252,15 @@ def special_tokens_note(spec: EncoderSpec) -> tuple[str, ...]:
     return ("The mean leaves out the special tokens: only gemel reads that setting (`gemel.json`).",)
 
 
+def _licence_line(folder: Path) -> str:
+    licence = read_licence(folder)
+    return f"license: {licence}\n" if licence else ""
+
+
 def _encoder_card(model: ModelFolder) -> str:
     spec = model.spec
-    licence = read_licence(model.path)
     return _ENCODER_CARD.format(
-        licence=f"license: {licence}\n" if licence else "",
+        licence=_licence_line(model.path),
         dim=spec.dim,
         max_tokens=spec.max_tokens,
         pooling=" + ".join(spec.pooling.modes),
@@ -287,7 +292,7 @@ vectors = load_encoder("this-folder").encode(["A sentence.", "Another one."])
 
 _RERANKER_CARD = """\
 ---
-library_name: sentence-transformers
+{licence}library_name: sentence-transformers
 pipeline_tag: text-ranking
 tags:
 - sentence-transformers

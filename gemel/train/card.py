@@ -40,7 +40,9 @@ def base_name(model: str) -> str:
     """What a card calls a model: of a folder its name, which means something on other machines too."""
     folder = Path(model).expanduser()
     if folder.is_dir():
-        return folder.resolve().name
+        place = folder.resolve()
+        # All that runs make are called so, and told apart by where they are.
+        return place.parent.name if place.name == "model" else place.name
     kind, colon, file = model.partition(":")  # infersent:FILE
     return f"{kind}:{Path(file).name}" if colon else model
 
@@ -60,6 +62,8 @@ def format_card(facts: CardFacts) -> str:
 def _front_matter(facts: CardFacts) -> list[str]:
     kind = "cross-encoder" if facts.is_cross_encoder else "sentence-similarity"
     tags = ["sentence-transformers", kind, "feature-extraction", "text-embeddings-inference", "gemel"]
+    if facts.is_cross_encoder:
+        tags.remove("feature-extraction")
     losses = [f"loss:{name}" for name in facts.losses or [facts.objective]]
     if facts.is_infersent:
         tags = [kind, "feature-extraction", "infersent", "gemel"]

@@ -10,11 +10,12 @@ from typing import Any
 from gemel.errors import InvalidInput
 from gemel.train.lora import Lora
 from gemel.train.settings import is_above, is_whole, one_or_more
-from gemel.train.values import TEXT, TEXT_OR_TEXTS, check_types, is_number
+from gemel.train.values import NUMBER, TEXT, TEXT_OR_TEXTS, check_keys, check_types, is_number
 
 MAX_SEED = 2**40  # every step has a seed of its own, made from it
 BF16_CHOICES = ("auto", "on", "off")
-_TYPES = {"freeze": TEXT_OR_TEXTS, "tensorboard": TEXT}
+_NUMBERS = ("learning_rate", "warmup", "weight_decay", "clip_norm", "max_minutes")
+_TYPES = {"freeze": TEXT_OR_TEXTS, "tensorboard": TEXT, "bf16": TEXT, **dict.fromkeys(_NUMBERS, NUMBER)}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class TrainConfig:
     tensorboard: str | None = None  # a folder for event files
 
     def __post_init__(self) -> None:
+        named = {name: value for name, value in vars(self).items() if value is not None}
+        check_types(named, _TYPES, "the settings of a training")
+        object.__setattr__(self, "freeze", one_or_more(self.freeze))
         for name in ("epochs", "batch_size", "accumulate"):
             self._check(name, is_whole(getattr(self, name), 1), "a whole number, at least 1")
         for name in ("cache_chunk", "max_steps", "evaluate_every", "checkpoint_every", "patience"):
@@ -68,23 +72,11 @@ class TrainConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainConfig:
         """Settings out of a recipe; an unknown one is an error that lists the known ones."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise InvalidInput(
-                f"the setting {unknown[0]!r} is unknown; the known ones are {', '.join(known)}"
-            )
+        check_keys(values, tuple(field.name for field in fields(cls)), "train")
         values = dict(values)
-        named = {name: value for name, value in values.items() if value is not None}
-        check_types(named, _TYPES, "the settings of a training")
-        try:
-            if "freeze" in values:
-                values["freeze"] = one_or_more(values["freeze"])
-            if isinstance(values.get("lora"), Mapping):
-                values["lora"] = Lora.from_dict(values["lora"])
-            return cls(**values)
-        except TypeError as error:
-            raise InvalidInput(f"the settings of a training are of wrong types: {error}") from None
+        if isinstance(values.get("lora"), Mapping):
+            values["lora"] = Lora.from_dict(values["lora"])
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

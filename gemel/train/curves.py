@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMATS = ("png", "svg")
+FEW = 20  # points, each of which is shown
 Points = list[tuple[int, float]]
 
 
@@ -22,10 +23,13 @@ def draw_curves(metrics: list[dict[str, Any]], title: str, target: Path) -> list
     losses, scores = (
         [(line["step"], line[name]) for line in metrics if name in line] for name in ("loss", "validation")
     )
+    from matplotlib.ticker import MaxNLocator
+
     with quiet_style():
         figure = new_figure(7.2, 4.0)
         axes = figure.add_subplot()
         axes.set(title=title, xlabel="step")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _draw_losses(axes, losses)
         caption = "The training loss over the steps."
         if scores:
@@ -45,8 +49,11 @@ def _draw_losses(axes: Axes, losses: Points) -> None:
     if losses:
         steps, values = map(np.array, zip(*losses, strict=True))
         axes.plot(steps, values, color=BLUE, alpha=0.25, linewidth=1)
-        axes.plot(steps, _smoothed(values), color=BLUE, linewidth=1.8)
-        axes.set_ylim(bottom=0)
+        marker = "o" if len(values) <= FEW else None  # a lone point is no line
+        axes.plot(steps, _smoothed(values), color=BLUE, linewidth=1.8, marker=marker, markersize=4)
+        axes.set_ylim(0, 1.1 * max(values.max(), 1e-6))
+        if len(values) == 1:
+            axes.set_xlim(0, steps[0] + 1)
 
 
 def _draw_scores(axes: Axes, scores: Points) -> None:

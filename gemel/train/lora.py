@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from gemel.errors import InvalidInput
 from gemel.train.interrupts import held_interrupts
 from gemel.train.settings import is_above, is_whole, one_or_more
-from gemel.train.values import TEXT_OR_TEXTS, check_types
+from gemel.train.values import TEXT_OR_TEXTS, check_keys, check_types
 
 _IN_A_LAYER = re.compile(r"\.\d+\.")  # the linear maps of numbered layers, not those of heads and poolers
 
@@ -42,12 +42,7 @@ class Lora:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Lora:
         """Settings out of a recipe; an unknown one is an error that lists the known ones."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise InvalidInput(
-                f"lora has the unknown setting {unknown[0]!r}; the known ones are {', '.join(known)}"
-            )
+        check_keys(values, tuple(field.name for field in fields(cls)), "lora")
         check_types(values, {"targets": TEXT_OR_TEXTS}, "lora")
         return cls(**{**values, "targets": one_or_more(values.get("targets", ()))})
 

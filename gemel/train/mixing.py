@@ -210,7 +210,7 @@ def plan_batches(
 ) -> Batches:
     """Which examples each batch of a run has; those that the objective cannot eat are refused."""
     if isinstance(examples, Examples):
-        check_eaten(examples.kind, objective)
+        check_eaten(examples, objective)
         return EpochBatches(examples, objective, batch_size, seed)
     if not isinstance(objective, MixedObjective) or list(objective.parts) != list(examples.parts):
         raise InvalidInput(
@@ -218,5 +218,5 @@ def plan_batches(
             "expected a MixedObjective with one objective for each"
         )
     for name, part in examples.parts.items():
-        check_eaten(part.kind, objective.part(name))
+        check_eaten(part, objective.part(name))
     return MixedBatches(examples, objective, batch_size, seed)

@@ -40,7 +40,8 @@ def facts_of_run(
         steps=result.course,
         prompts={} if spec is None else {name: text for name, text in spec.prompts.items() if text},
         notes=() if spec is None else special_tokens_note(spec),
-        settings={**_shape(spec), **config.to_dict(), "tensorboard": None},  # no folder of this machine
+        # No folder of this machine.
+        settings={**_shape(spec, step.model), **config.to_dict(), "tensorboard": None},
         scores={} if best_score is None else {"validation": best_score},
         is_cross_encoder=isinstance(step.model, CrossEncoder),
         labels=() if isinstance(examples, MixedExamples) else examples.label_names,
@@ -64,8 +65,10 @@ def _spec(model: Path) -> EncoderSpec | None:
         return None
 
 
-def _shape(spec: EncoderSpec | None) -> dict[str, Any]:
+def _shape(spec: EncoderSpec | None, model: object) -> dict[str, Any]:
     """What the model makes of a text, where its folder says so."""
+    if isinstance(model, CrossEncoder):
+        return {"max_tokens": model.folder.max_tokens}
     if spec is None:
         return {}
     return {"pooling": "+".join(spec.pooling.modes), "max_tokens": spec.max_tokens}

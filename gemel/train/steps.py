@@ -53,6 +53,11 @@ class SentenceEncoderStep(nn.Module):
         prompts: Sequence[str] = (),  # of each column; none means the model's own for all
     ) -> None:
         super().__init__()
+        if not isinstance(model, nn.Module):
+            raise InvalidInput(
+                f"a {type(model).__name__} was given to be trained, which only encodes; open the model with "
+                "load_trainable"
+            )
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)
         self.labels, self.prompts = tuple(labels), tuple(prompts)

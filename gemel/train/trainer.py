@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput, ProcessLost
+from gemel.train.alone import alone_in
+from gemel.train.arguments import check_arguments, name_classes
 from gemel.train.batches import Rows
 from gemel.train.bfloat16 import check_bfloat16, decide, forward_in_bfloat16
 from gemel.train.card import write_card
@@ -55,29 +57,35 @@ def train(
     In processes that torchrun has started, each takes its share of every batch. Where no bar is shown, `tell`
     is called with a line a minute and after every evaluation.
     """
+    check_arguments(step, examples, config)
     with left_plain(step):
+        name_classes(step, examples)
         run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
-        run.begin(resume)
-        _make_steps(run, show_progress, tell)
-        result = run.finish()
-    if run.team.is_leader:
-        write_card(result.model, facts_of_run(step, examples, run.config, result))
+        with alone_in(run.output) if run.team.is_leader else nullcontext():
+            run.begin(resume)
+            _make_steps(run, show_progress, tell)
+            result = run.finish()
+            if run.team.is_leader:
+                write_card(result.model, facts_of_run(step, examples, run.config, result))
     return result
 
 
 def _make_steps(run: _Run, show_progress: bool | None, tell: Tell | None) -> None:
     is_shown = show_progress if run.team.is_leader else False
-    with (
-        dropout_of(module_of(run.step), run.config.dropout),
-        told_steps(run.n_steps, run.state.step, is_shown, tell) as told,
-    ):
-        try:
+    try:
+        with (
+            dropout_of(module_of(run.step), run.config.dropout),
+            told_steps(run.n_steps, run.state.step, is_shown, tell) as told,
+        ):
             while not run.is_over:
                 run.one_step()
                 told(run.state.step, run.status(), run.state.evaluated_at == run.state.step)
-        except (KeyboardInterrupt, ProcessLost):
+    except (KeyboardInterrupt, ProcessLost):
+        with held_interrupts():  # who hears nothing asks a second time
+            if tell is not None:
+                tell(f"stopping after step {run.state.step:,}: a checkpoint is being written")
             run.checkpoint()
-            raise
+        raise
 
 
 class _Run:
@@ -91,6 +99,11 @@ class _Run:
     ) -> None:
         self.step, self.examples, self.output, self.config = step, examples, output, config
         self.validate = validate
+        if validate is None and config.evaluate_every is not None:
+            raise InvalidInput(
+                f"evaluate_every is {config.evaluate_every} and there is nothing to validate with; give "
+                "validate, or leave it out"
+            )
         self.team = join_team()
         self.whole_batch = WholeBatch(self.team, module_of(step), config.batch_size)
         self.batches = plan_batches(examples, step.objective, config.batch_size, config.seed)
@@ -148,6 +161,11 @@ class _Run:
             self.metrics.forget_after(state.step, state.evaluated_at)
             self._logged_at = time.perf_counter() - state.unlogged_seconds
             return state
+        if resume and (self.output / "model").exists():
+            raise InvalidInput(
+                f"{self.output} has a model and no checkpoint to go on from, and training anew would replace "
+                "it; name another output, or remove the model"
+            )
         if not resume and ((self.output / "model").exists() or last.exists()):
             raise InvalidInput(
                 f"{self.output} holds a run already: continue it (--resume, resume=True), or name another"
@@ -279,13 +297,13 @@ class _Run:
     def _score(self) -> float:
         assert self.validate is not None
         with self.mean.in_place(), merged(self.step.model):
-            score = float(self.validate(self.step.model))
-        if not np.isfinite(score):
+            score: Any = self.validate(self.step.model)
+        if not isinstance(score, SupportsFloat) or not np.isfinite(float(score)):
             raise InvalidInput(
-                f"validation gave {score} at step {self.state.step}; expected a finite number, the larger "
+                f"validation gave {score!r} at step {self.state.step}; expected a finite number, the larger "
                 "the better"
             )
-        return score
+        return float(score)
 
     def _log(self) -> None:
         self._pace, self._logged_at = self._pace_now(), time.perf_counter()

@@ -180,7 +180,7 @@ def test_chosen_maps_alone_are_adapted_and_unknown_ones_told(tiny_bert: Path) ->
         ({"rank": 0}, "the rank of adapters is 0"),
         ({"rank": "8"}, "the rank of adapters is '8'"),
         ({"alpha": 0}, "the alpha of adapters is 0"),
-        ({"r": 8}, "lora has the unknown setting 'r'; the known ones are rank, alpha, targets"),
+        ({"r": 8}, "lora has the unknown key 'r'; the known keys are rank, alpha, targets"),
     ],
 )
 def test_settings_are_checked(values: dict[str, object], said: str) -> None:

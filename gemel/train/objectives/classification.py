@@ -33,6 +33,10 @@ class Softmax(Objective):
             self.classifier(concatenate(columns[0], columns[1], self.concatenation)), labels
         )
 
+    def n_classes(self) -> int:
+        """Those that its classifier has."""
+        return self.classifier.out_features
+
     def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
         """log n, among n classes."""
         return math.log(self.classifier.out_features)
@@ -53,6 +57,10 @@ class TextSoftmax(Objective):
         """The mean cross-entropy of the batch."""
         assert labels is not None
         return F.cross_entropy(self.classifier(columns[0]), labels)
+
+    def n_classes(self) -> int:
+        """Those that its classifier has."""
+        return self.classifier.out_features
 
     def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
         """log n, among n classes."""

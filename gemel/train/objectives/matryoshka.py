@@ -55,6 +55,14 @@ class Matryoshka(Objective):
         """Whatever the objective inside eats."""
         return self.part(0).eats()
 
+    def limits(self) -> tuple[float, float] | None:
+        """Those of the objective inside."""
+        return self.part(0).limits()
+
+    def n_classes(self) -> int | None:
+        """Those of the objective inside."""
+        return self.part(0).n_classes()
+
     def truncations(self) -> tuple[int, ...]:
         """Its dimensions, the largest first."""
         return tuple(sorted(self.dimensions, reverse=True))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 
 
@@ -22,6 +23,7 @@ class Objective(nn.Module):
     needs: ClassVar[tuple[str, ...]] = ()  # of `dim`, `n_labels` and `label_names`, what it must be told
     min_batch: int = 1
     n_alike: int = 1  # how many examples of a class should stand together in a batch
+    score_range: ClassVar[tuple[float, float] | None] = None  # that its scores can have, if it has limits
 
     def loss_of_guessing(self, columns: Sequence[Tensor]) -> float:
         """What a guess costs: log n where one of n is to be picked, as MUPPET scales losses; else 1."""
@@ -43,14 +45,36 @@ class Objective(nn.Module):
         """How many of the first numbers of a vector were trained to stand alone, if any."""
         return ()
 
+    def limits(self) -> tuple[float, float] | None:
+        """The lowest and the highest score that it can meet, if there are such."""
+        return self.score_range
 
-def check_eaten(kind: str, objective: Objective) -> None:
+    def n_classes(self) -> int | None:
+        """How many classes it tells apart, if it was told so."""
+        return None
+
+
+def check_eaten(examples: Examples, objective: Objective) -> None:
     """Refuse examples that an objective would learn nonsense from."""
-    eaten = objective.eats()
-    if eaten and kind not in eaten:
+    eaten, labels = objective.eats(), examples.labels
+    if eaten and examples.kind not in eaten:
         raise InvalidInput(
-            f"the objective {objective.describe()} eats {' or '.join(eaten)} and was given {kind}; give it "
-            "such examples, or take another objective"
+            f"the objective {objective.describe()} eats {' or '.join(eaten)} and was given {examples.kind}; "
+            "give it such examples, or take another objective"
+        )
+    if labels is None or not len(labels):
+        return
+    lowest, highest = labels.min().item(), labels.max().item()
+    limits, n_classes = objective.limits(), objective.n_classes()
+    if limits is not None and not limits[0] <= lowest <= highest <= limits[1]:
+        raise InvalidInput(
+            f"the scores run from {lowest:g} to {highest:g}, and the objective {objective.describe()} meets "
+            f"those of {limits[0]:g} to {limits[1]:g}; scale them, as read_examples does by score_range"
+        )
+    if n_classes is not None and highest >= n_classes:
+        raise InvalidInput(
+            f"the objective {objective.describe()} tells {n_classes} classes apart, and the examples have "
+            f"{max(highest + 1, len(examples.label_names))}; build it with as many"
         )
 
 

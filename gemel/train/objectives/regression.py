@@ -18,6 +18,7 @@ class CosineRegression(Objective):
 
     name = "cosine"
     kinds = ("scored pairs",)
+    score_range = (-1.0, 1.0)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
         """The mean squared error of the batch."""
@@ -30,6 +31,7 @@ class FeedForwardRegression(Objective):
 
     name = "regression"
     kinds = ("scored pairs",)
+    score_range = (0.0, 1.0)
     needs = ("dim",)
     concatenation = CONCATENATIONS
 
@@ -53,6 +55,7 @@ class PairRegression(Objective):
 
     name = "pair-regression"
     kinds = ("scored pairs",)
+    score_range = (0.0, 1.0)
 
     def forward(self, columns: Sequence[Tensor], labels: Tensor | None) -> Tensor:
         """The mean cross-entropy between sigmoid(score) and the label."""
