@@ -172,24 +172,39 @@ def command(recipe: str | None, **choices: Any) -> None:
     runner = RecipeRunner(
         chosen, data=choices["data"], device=choices["device"], tensorboard=choices["tensorboard"]
     )
-    leads = runner.team.is_leader
     if choices["dry_run"]:
-        seconds = 0.0
-        for number, preview in enumerate(runner.preview(), start=1):
-            seconds += preview.n_seeds * preview.seconds
-            if leads:
-                _show_preview(chosen, number, preview)
-        if leads and len(chosen.stages) > 1:
-            click.echo(f"all stages: {_told_time(seconds)} here")
+        _show_dry_run(chosen, runner)
         return
     output = Path(choices["output"] or Path("out") / chosen.name)
-    tell = (lambda line: click.echo(line, err=True)) if leads else (lambda line: None)
-    runs = runner.run(output, resume=choices["resume"], on_stage=tell)
-    if not leads:
+    runs = _train(runner, output, choices["resume"])
+    if not runner.team.is_leader:
         return
     for run in runs:
         click.echo(json.dumps(_result_line(run)))
     _show_spread(runner, runs)
+
+
+def _show_dry_run(recipe: Recipe, runner: RecipeRunner) -> None:
+    seconds, leads = 0.0, runner.team.is_leader
+    for number, preview in enumerate(runner.preview(), start=1):
+        seconds += preview.n_seeds * preview.seconds
+        if leads:
+            _show_preview(recipe, number, preview)
+    if leads and len(recipe.stages) > 1:
+        click.echo(f"all stages: {_told_time(seconds)} here")
+
+
+def _train(runner: RecipeRunner, output: Path, resume: bool) -> list[StageRun]:
+    def tell(line: str) -> None:
+        if runner.team.is_leader:
+            click.echo(line, err=True)
+
+    try:
+        return runner.run(output, resume=resume, on_stage=tell)
+    except KeyboardInterrupt:
+        if any(output.rglob("last/state.json")):
+            tell(f"what was learnt is in {output}: the same command with --resume goes on")
+        raise
 
 
 def _overridden(recipe: Recipe, choices: dict[str, Any]) -> Recipe:
@@ -332,7 +347,7 @@ def _show_preview(recipe: Recipe, number: int, preview: Preview) -> None:
             click.echo(f"  {name:>10}  {value}")
         click.echo()
     click.echo(preview.overlap)
-    for line in (preview.chosen_by_tests, preview.new_head, preview.cut):
+    for line in (preview.chosen_by_tests, preview.new_head, preview.cut, preview.short):
         if line is not None:
             click.echo(line)
     click.echo(f"objective: {preview.objective}")

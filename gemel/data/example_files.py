@@ -47,6 +47,7 @@ def read_examples(
     tally = Tally(skip_bad_rows)
     with opened_table(path) as table:
         source = ExampleRows(table, where or {}, columns or {}, tally.on_bad_row)
+        _check_columns(source.columns, table.name)
         known_kind = None if kind is None else checked_kind(kind)
         kind, roles = assign_roles(source.columns, columns=source.named, kind=known_kind, where=table.name)
         if isinstance(label_names, Mapping) and kind not in CLASSIFIED:
@@ -68,6 +69,19 @@ def read_examples(
     if score_range is None and scores_from is not None:
         _check_guess(examples)
     return examples
+
+
+def _check_columns(columns: Sequence[str], name: str) -> None:
+    """Refuse a file in which no column can be told apart, before all known names are listed."""
+    if not any(column.strip() for column in columns):
+        raise InvalidInput(f"{name} is empty; expected a line with the names of its columns, and rows")
+    other = next((mark for mark in ";|\t," if len(columns) == 1 and mark in columns[0]), None)
+    if other is not None:
+        told = "a tab" if other == "\t" else repr(other)
+        raise InvalidInput(
+            f"{name} has one column, {columns[0]!r}; it seems to be separated by {told}, and .csv is read by "
+            "commas, .tsv by tabs: save it as one of these"
+        )
 
 
 def _check_late(source: ExampleRows, table: Table, kind: Kind, roles: Mapping[str, str]) -> None:

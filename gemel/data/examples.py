@@ -42,6 +42,9 @@ class Examples:
 
     def __post_init__(self) -> None:
         checked_kind(self.kind)
+        _check_columns(self.columns)
+        if isinstance(self.labels, list | tuple):
+            object.__setattr__(self, "labels", _as_array(self.kind, self.labels))
         lengths = {name: len(texts) for name, texts in self.columns.items()}
         n_columns = _N_COLUMNS.get(self.kind, 2)
         enough = len(lengths) == n_columns or (self.kind == "triplets" and len(lengths) > n_columns)
@@ -110,6 +113,31 @@ class Examples:
         if left_out := spoken_counts(self.left_out):
             parts.append(f"left out: {left_out}")
         return "; ".join(parts)
+
+
+def _check_columns(columns: object) -> None:
+    if not isinstance(columns, Mapping):
+        raise InvalidInput(
+            f"columns are a {type(columns).__name__}; expected texts by the names of their columns, such as "
+            '{"anchor": [...], "positive": [...]}'
+        )
+    for name, texts in columns.items():
+        if isinstance(texts, str):
+            raise InvalidInput(f"the column {name!r} is one text, {texts[:40]!r}; expected a list of texts")
+        strange = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
+        if strange is not None:
+            raise InvalidInput(f"row {strange} of the column {name!r} is {texts[strange]!r}; expected a text")
+
+
+def _as_array(kind: str, labels: Sequence[float]) -> Labels:
+    """Labels in a list as the array that the kind has."""
+    given = np.array(labels)
+    wanted = _LABEL_TYPES.get(kind)
+    if wanted is np.float32 and given.dtype.kind in "biuf":
+        return given.astype(np.float32)
+    if wanted is np.int64 and given.dtype.kind in "biu":
+        return given.astype(np.int64)
+    raise InvalidInput(f"{kind} were given labels such as {labels[0]!r}; expected numbers, or none for pairs")
 
 
 def yes_as_score(examples: Examples) -> Examples:

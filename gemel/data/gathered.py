@@ -38,7 +38,10 @@ class Tally:
     def on_bad_row(self, reason: str, message: str) -> None:
         """Count a bad row, or refuse it."""
         if not self.skip_bad_rows:
-            raise InvalidInput(f"{message}; repair the row, or leave out all such with skip_bad_rows")
+            raise InvalidInput(
+                f"{message}; repair the row, or leave out all such with skip_bad_rows "
+                "(the flag --skip-bad-rows)"
+            )
         self.left_out[reason] += 1
 
 
@@ -162,13 +165,21 @@ class Gathered:
         names = set(self.values)
         if names <= set(NLI_LABELS):
             return NLI_LABELS
-        fraction = next((name for name in names if (finite_number(name) or 0) % 1), None)
-        if fraction is not None:
-            advice = f'say so with columns={{"score": "{self.roles["label"]}"}}'
-            if self.kind == "classified texts":
-                advice = "a text alone has a class: name the column of the classes"
-            raise InvalidInput(f"{self.table.name}: the label {fraction} looks like a score; {advice}")
+        self._check_fractions()
         return in_order(names)
+
+    def _check_fractions(self) -> None:
+        """Refuse scores that stand in a column of labels, as sentence-transformers has them."""
+        labels = zip(self.numbers, self.values, strict=True)
+        fractions = ((number, label) for number, label in labels if (finite_number(label) or 0) % 1)
+        number, label = next(fractions, (0, None))
+        if label is None:
+            return
+        column = self.roles["label"]
+        advice = f'say so with --column score={column}, or columns={{"score": "{column}"}}'
+        if self.kind == "classified texts":
+            advice = "a text alone has a class: name the column of the classes"
+        raise InvalidInput(f"{self.table.place(number)}: the label {label} looks like a score; {advice}")
 
     def _drop_unknown(self) -> None:
         for number, name in zip(self.numbers, self.values, strict=True):

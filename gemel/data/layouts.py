@@ -29,6 +29,8 @@ STSB_COLUMNS = ("genre", "file", "year", "id", "score", "sentence1", "sentence2"
 @contextmanager
 def opened_table(path: str | os.PathLike[str]) -> Iterator[Table]:
     """The table in a file, in whatever layout it has."""
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path} is a folder; expected a file of examples")
     kind, compression = split_suffixes(Path(path).name)
     if kind not in ("txt", *TABLE_FORMATS) or (kind == "parquet" and compression):
         raise InvalidInput(

@@ -55,9 +55,9 @@ def _contents(
     if stage.teacher is not None:
         yield "the teacher", _mark_of_model(stage.teacher.model)
     if stage.validate is not None:
-        yield "the validation data", _mark_of_files(stage.validate.places(data))
+        yield "the validation data", _mark_of_files(list(stage.validate.places(data).values()))
     for task in stage.tasks:
-        yield f"the data {task.name}".strip(), _mark_of_files(task.data.places(data))
+        yield f"the data {task.name}".strip(), _mark_of_files(list(task.data.places(data).values()))
 
 
 def _mark_of_model(name: str) -> str | None:

@@ -26,8 +26,8 @@ def tell_cut(examples: Examples | MixedExamples, step: Step) -> str | None:
     what = "pairs" if isinstance(step.model, CrossEncoder) else "texts"
     return (
         f"{n_cut:,} of {n_seen:,} {what} looked at ({n_cut / n_seen:.1%}) are longer than the "
-        f"{step.model.tokenizer.max_tokens} tokens that the model reads, and are cut; max_tokens in a recipe "
-        "sets that"
+        f"{step.model.tokenizer.max_tokens} tokens that the model reads, and are cut; --max-tokens, or "
+        "max_tokens in a recipe, sets that"
     )
 
 

@@ -222,7 +222,8 @@ def _stage(values: Mapping[str, Any], name: str) -> Stage:
     for idle in ("evaluate_every", "patience"):
         if getattr(train, idle) is not None and "validate" not in values:
             raise InvalidInput(
-                f"{where} has {idle} and nothing to validate on; add validate, or leave it out"
+                f"{where} has {idle} and nothing to validate on; add validate (the flag --validate), or "
+                "leave it out"
             )
     return Stage(
         tasks=tasks,

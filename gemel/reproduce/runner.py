@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gemel.data.places import data_folder
 from gemel.errors import InvalidInput
 from gemel.reproduce.beginning import begun_with, keep_to_beginning
 from gemel.reproduce.cut_texts import tell_cut
+from gemel.reproduce.foresight import check_files, check_heads, tell_short
 from gemel.reproduce.outcome import Outcome, read_result, told_objective, write_json
 from gemel.reproduce.overlap import tell_overlap
 from gemel.reproduce.recipe import Recipe, Stage
@@ -28,6 +30,7 @@ from gemel.reproduce.step_builder import StepBuilder, tell_new_head
 from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.reproduce.validation import build_validator, tell_chosen_by_tests
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
+from gemel.train.alone import alone_in
 from gemel.train.batches import Batches
 from gemel.train.lora import settle_adapters
 from gemel.train.mixing import plan_batches
@@ -36,6 +39,7 @@ from gemel.train.steps import Step, set_cache_chunk
 from gemel.train.trained import trained_parts
 
 TIMED_STEPS = 3
+TIMED_ROWS = 32  # of each: nobody waits minutes for an estimate
 NOT_NOTED = "whether test sets stand in its data was not noted"  # by an older program
 
 
@@ -61,6 +65,7 @@ class Preview:
     chosen_by_tests: str | None  # where it is validated on one of them
     new_head: str | None  # where a cross-encoder had one for other labels
     cut: str | None  # of the texts, where the model reads less
+    short: str | None  # of steps, where the examples make fewer than were asked for
     train: TrainConfig
     validated_on: str | None
     n_seeds: int  # for each of which the stage is run
@@ -93,18 +98,24 @@ class RecipeRunner:
         on_stage: Callable[[str], None] = lambda message: None,
     ) -> list[StageRun]:
         """Train every stage, the last one for every seed; its `model` folder is the outcome."""
+        with alone_in(Path(output)) if self.team.is_leader else nullcontext():
+            return self._run(Path(output), resume, on_stage)
+
+    def _run(self, output: Path, resume: bool, on_stage: Callable[[str], None]) -> list[StageRun]:
         runs: list[StageRun] = []
-        self.team.from_leader(lambda: self._check_output(Path(output)))
+        self.team.from_leader(lambda: self._check_output(output))
         if resume:
-            self.team.from_leader(lambda: self._recover(Path(output)))
-        start = self.team.leader_first(lambda: self._first_start(Path(output)))
+            self.team.from_leader(lambda: self._recover(output))
+        else:
+            self._check_stages()
+        start = self.team.leader_first(lambda: self._first_start(output))
         for number in range(1, len(self.recipe.stages) + 1):
             for seed in self._seeds_of(number):
-                place = self._place(Path(output), seed, number)
+                place = self._place(output, seed, number)
                 on_stage(f"{place}: seed {seed}, stage {number} of {len(self.recipe.stages)}")
                 self._keep_to_beginning(number, place, seed, start, resume)
-                finished = self._finished(number, place, Path(output), on_stage) if resume else None
-                shared = self._shared_place(Path(output), number)
+                finished = self._finished(number, place, output, on_stage) if resume else None
+                shared = self._shared_place(output, number)
                 result = finished or self._run_stage(number, start, place, shared, seed, resume, on_stage)
                 runs.append(StageRun(number, seed, result))
             start = runs[-1].result.model
@@ -112,7 +123,7 @@ class RecipeRunner:
                 # On another machine: what was trained comes from the leader, the architecture is the same.
                 start = self.recipe.model
         if len(self.recipe.seeds) > 1 and self.team.is_leader:
-            _write_summary(Path(output), [run for run in runs if run.stage == len(self.recipe.stages)])
+            _write_summary(output, [run for run in runs if run.stage == len(self.recipe.stages)])
         return runs
 
     def _seeds_of(self, number: int) -> tuple[int, ...]:
@@ -122,6 +133,7 @@ class RecipeRunner:
 
     def preview(self) -> Iterator[Preview]:
         """Each stage's data, objective, steps and estimated time; nothing is written."""
+        self._check_stages()
         with tempfile.TemporaryDirectory(prefix="gemel-preview-") as place:
             start = self._first_start(Path(place))
             for number in range(1, len(self.recipe.stages) + 1):
@@ -145,7 +157,7 @@ class RecipeRunner:
             plan_batches(each, step.objective, config.batch_size, config.seed)
             for each in (lesson.examples, examples)
         )
-        n_steps = config.steps_in_all(whole.n_batches)
+        n_steps = _n_steps(whole, config)
         trained_parts(step, config)  # what cannot be frozen is told here as well
         build_validator(self.recipe, stage, examples, self.data)  # what cannot be validated on, too
         parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
@@ -161,6 +173,7 @@ class RecipeRunner:
             chosen_by_tests=tell_chosen_by_tests(stage, self.data),
             new_head=tell_new_head(start, step),
             cut=tell_cut(examples, step),
+            short=tell_short(n_steps, config),
             train=config,
             validated_on=None if stage.validate is None else stage.validate.told,
             n_seeds=len(self._seeds_of(number)),
@@ -235,17 +248,14 @@ class RecipeRunner:
             )
         )
 
-    def _check_files(self, first: int) -> None:
-        """What a later stage wants is missed before an earlier one has taken its hours."""
-        for number, stage in enumerate(self.recipe.stages[first - 1 :], start=first):
-            sources = [task.data for task in stage.tasks] + ([stage.validate] if stage.validate else [])
-            absent = [path for source in sources for path in source.places(self.data) if not path.exists()]
-            if absent:
-                raise InvalidInput(
-                    f"stage {number} of the recipe {self.recipe.name} names {absent[0]}, which is not there; "
-                    "give the folder that its paths begin in with --data or in GEMEL_DATA, or see what "
-                    "`gemel data` can bring"
-                )
+    def _check_stages(self) -> None:
+        """What a later stage would be refused for is told before an earlier one has taken its hours."""
+        stages = self.recipe.stages
+        check_files(self.recipe, self.data)
+        is_taught = any(stage.teacher for stage in stages)
+        if self.recipe.kind == "cross-encoder" and len(stages) > 1 and not is_taught:
+            examples = [self._examples(stage) for stage in stages]
+            check_heads([getattr(each, "label_names", ()) or ("score",) for each in examples])
 
     def _places(self, output: Path, number: int) -> list[Path]:
         """A stage's, one for each seed."""
@@ -278,7 +288,7 @@ class RecipeRunner:
         tell: Callable[[str], None],
     ) -> TrainResult:
         stage = self.recipe.stages[number - 1]
-        self._check_files(number)
+        check_files(self.recipe, self.data, number)
         if resume and not (place / "last").exists():
             tell(f"{place} holds no checkpoint to go on from: the stage begins anew")
         lesson = self.team.leader_first(lambda: self._lesson(stage, self._examples(stage), shared))
@@ -292,9 +302,11 @@ class RecipeRunner:
         if chosen is not None:
             tell(chosen)
         config = replace(stage.train, seed=seed, tensorboard=self._events(seed, number))
-        torch.manual_seed(seed)  # a new head starts from the seed as well
-        step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, shared))
-        for line in (tell_new_head(start, step), tell_cut(examples, step)):
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(seed)  # a new head starts from the seed as well
+            step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, shared))
+        n_steps = _n_steps(plan_batches(examples, step.objective, config.batch_size, seed), config)
+        for line in (tell_new_head(start, step), tell_cut(examples, step), tell_short(n_steps, config)):
             if line is not None:
                 tell(line)
         result = train(step, examples, place, config, validate=validate, resume=resume, tell=tell)
@@ -315,6 +327,10 @@ class RecipeRunner:
         return listen(stage.teacher, examples, place, self.device)
 
 
+def _n_steps(batches: Batches, config: TrainConfig) -> int:
+    return config.steps_in_all(batches.n_batches)
+
+
 def spread(values: list[float]) -> tuple[float, float]:
     """The mean over seeds and the standard deviation of a sample."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -323,13 +339,15 @@ def spread(values: list[float]) -> tuple[float, float]:
 def _seconds_a_step(
     step: Step, examples: Examples | MixedExamples, batches: Batches, config: TrainConfig
 ) -> float:
-    """Forward and backward of a few batches; the weights stay as they are."""
+    """Forward and backward of a few batches, or of parts of large ones; the weights stay as they are."""
     set_cache_chunk(step, config.cache_chunk)
     taken = []
     for number in range(TIMED_STEPS):
+        rows = batches.rows(number)
+        some = rows[: max(TIMED_ROWS, step.objective.min_batch)]
         began = time.perf_counter()
-        torch.autograd.backward(step.loss(examples, batches.rows(number))[0])
-        taken.append(time.perf_counter() - began)
+        torch.autograd.backward(step.loss(examples, some)[0])
+        taken.append((time.perf_counter() - began) * len(rows) / len(some))
     assert isinstance(step, torch.nn.Module)
     step.zero_grad(set_to_none=True)
     return float(np.median(taken)) * config.accumulate

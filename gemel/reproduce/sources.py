@@ -87,9 +87,9 @@ class DataSource:
             taken.append("without rows of test sets")
         return f"{self.name} ({', '.join(taken)})" if taken else self.name
 
-    def places(self, data: Path) -> list[Path]:
-        """Where its files are."""
-        return [place(path, data) for path in [str(file.path) for file in self.files] or [self.path]]
+    def places(self, data: Path) -> dict[str, Path]:
+        """Where its files are, by the paths that were written."""
+        return {path: place(path, data) for path in [str(file.path) for file in self.files] or [self.path]}
 
     def read(self, data: Path, label_names: Sequence[str] | None = None) -> Examples:
         """The examples: paths as they stand, or within the data folder; classes in an order that is set."""

@@ -11,14 +11,17 @@ import numpy as np
 
 from gemel.checkpoint import (
     EncoderSpec,
+    Head,
     ModelFolder,
     RerankerFolder,
     read_encoder_folder,
+    read_head,
     read_reranker_folder,
 )
 from gemel.checkpoint.infersent import is_infersent_folder
 from gemel.checkpoint.resolving import resolve
 from gemel.data.examples import Examples
+from gemel.data.tables import finite_number
 from gemel.errors import InvalidInput, InvalidModel
 from gemel.loading import fitting_tokens
 from gemel.model import CrossEncoder, InferSent, SentenceEncoder
@@ -36,7 +39,7 @@ from gemel.train import (
 from gemel.train.objectives import Objective
 from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.prompts import prompts_of, with_prompts
-from gemel.train.steps import Step
+from gemel.train.steps import Step, go_on_with
 
 _SET_BY_THE_DATA = ("name", "kind", "dim", "n_labels", "label_names", "cross_encoder")
 
@@ -80,6 +83,7 @@ class StepBuilder:
         if task.objective in PRETRAINING:
             return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
         objective = _objective(task, examples, encoder.dim)
+        go_on_with(objective, read_head(folder.path), examples.label_names)
         prompts = prompts_of(examples.columns, stage.prompts) if stage.prompts else ()
         return SentenceEncoderStep(encoder, objective, examples.label_names, prompts)
 
@@ -151,7 +155,7 @@ class StepBuilder:
             return CrossEncoder(trained, device=self.device)
         if is_first:
             _refuse_head(trained, labels)
-        _check_new_head(trained, labels)
+        check_new_head(trained.labels, labels)
         return CrossEncoder.with_new_head(trained, labels, device=self.device)
 
 
@@ -169,20 +173,30 @@ def _refuse_head(trained: RerankerFolder, labels: Sequence[str]) -> NoReturn:
     )
 
 
-def _check_new_head(trained: RerankerFolder, labels: Sequence[str]) -> None:
+def check_new_head(learnt: Sequence[str], labels: Sequence[str]) -> None:
     """What an earlier stage has learnt of the same classes is not to be lost over how they are written."""
-    before, now = set(trained.labels), set(labels)
-    if 1 in (len(before), len(now)) or not (len(before) == len(now) or before < now or now < before):
+    before, now = set(learnt), set(labels)
+    if 1 in (len(before), len(now)) or before == now or not (now < before or _are_respelt(before, now)):
         return
     raise InvalidInput(
-        f"the stage before has learnt the classes {', '.join(trained.labels)}, and the examples of this one "
+        f"the stage before has learnt the classes {', '.join(learnt)}, and the examples of this one "
         f"have {', '.join(labels)}; expected the same, so that it goes on with them: say what the labels "
         "stand for with label_names"
     )
 
 
+def _are_respelt(before: set[str], now: set[str]) -> bool:
+    """Whether they may be the same classes: numbers of names, or names in other letters."""
+    if {name.casefold() for name in before} == {name.casefold() for name in now}:
+        return True
+    are_numbers = [all(finite_number(name) is not None for name in names) for names in (before, now)]
+    return len(before) == len(now) and are_numbers[0] != are_numbers[1]
+
+
 def tell_new_head(start: str | Path, step: Step) -> str | None:
-    """A line for a cross-encoder that begins a new head where it had one for other labels."""
+    """A line for a model that begins a new head where it had one for other labels."""
+    if isinstance(step, SentenceEncoderStep):
+        return _tell_new_classifier(start, step)
     if not isinstance(step, CrossEncoderStep):
         return None
     try:
@@ -194,6 +208,17 @@ def tell_new_head(start: str | Path, step: Step) -> str | None:
     return (
         f"a new head begins, for {', '.join(step.model.folder.labels)} instead of {', '.join(before.labels)}"
     )
+
+
+def _tell_new_classifier(start: str | Path, step: SentenceEncoderStep) -> str | None:
+    head, now = None if asks_for_new(start) else read_head(resolve(start)), step.head()
+    if head is None or now is None or (head.kind, head.labels) == (now.kind, now.labels):
+        return None
+    return f"a new {now.kind} head begins, for {_spoken(now)} instead of {_spoken(head)}"
+
+
+def _spoken(head: Head) -> str:
+    return ", ".join(head.labels) or "scores"
 
 
 def _objective(task: Task, examples: Examples, dim: int, cross_encoder: bool = False) -> Objective:

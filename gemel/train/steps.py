@@ -167,6 +167,23 @@ def head_of(objective: Objective, labels: Sequence[str]) -> Head | None:
     return None
 
 
+def go_on_with(objective: Objective, head: Head | None, labels: Sequence[str]) -> bool:
+    """Put a trained head into an objective, if it is one of the same shape for the same classes."""
+    own = head_of(objective, labels)
+    if head is None or own is None or not _is_alike(head, own):
+        return False
+    whole = objective.whole if isinstance(objective, Matryoshka) else objective
+    assert whole is not None
+    whole.load_state_dict({name: torch.from_numpy(value) for name, value in head.weights.items()})
+    return True
+
+
+def _is_alike(head: Head, other: Head) -> bool:
+    shapes = [{name: value.shape for name, value in each.weights.items()} for each in (head, other)]
+    mine, theirs = ((each.kind, each.concatenation, each.labels) for each in (head, other))
+    return mine == theirs and shapes[0] == shapes[1]
+
+
 def set_cache_chunk(step: Step, cache_chunk: int | None) -> None:
     """Let a step keep only so many texts of a batch in memory, if it can."""
     if hasattr(step, "cache_chunk"):

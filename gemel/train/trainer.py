@@ -72,6 +72,8 @@ def train(
 
 def _make_steps(run: _Run, show_progress: bool | None, tell: Tell | None) -> None:
     is_shown = show_progress if run.team.is_leader else False
+    if tell is not None and run.is_over and not run.is_ended:
+        tell(f"no time is left at step {run.state.step:,} of {run.n_steps:,}: raise max_minutes to go on")
     try:
         with (
             dropout_of(module_of(run.step), run.config.dropout),
@@ -124,7 +126,12 @@ class _Run:
 
     @property
     def is_over(self) -> bool:
-        return self.state.step >= self.n_steps or self.state.stopped_early or self._out_of_time()
+        return self.is_ended or self._out_of_time()
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether no step is left to be made, however much time there is."""
+        return self.state.step >= self.n_steps or self.state.stopped_early
 
     def begin(self, resume: bool) -> None:
         # A machine that has not the model of the stage before may read with another prompt.

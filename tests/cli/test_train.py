@@ -198,7 +198,7 @@ def test_what_a_later_stage_lacks_is_told_before_the_first(tiny_bert: Path, data
         validate = {{ path = "absent.tsv" }}
         """,
     )
-    with pytest.raises(InvalidInput, match=r"stage 2 of the recipe recipe names .*absent.tsv, which is not"):
+    with pytest.raises(InvalidInput, match=r"stage 2 of the recipe recipe names absent.tsv, which is nei"):
         call("train", recipe, "--data", data, "-o", data / "out")
     assert not (data / "out" / "stage-1" / "model").exists()
 
@@ -676,7 +676,10 @@ def test_every_recipe_of_the_project_is_read(recipe: Path) -> None:
             'model = "x"\n[[stage]]\ndata = { path = "a" }\nlr = 3',
             "unknown key 'lr'; the known keys are data",
         ),
-        ('model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { lr = 3 }', "the setting 'lr' is unknown"),
+        (
+            'model = "x"\n[[stage]]\ndata = { path = "a" }\ntrain = { lr = 3 }',
+            "train has the unknown key 'lr'",
+        ),
         (
             'model = "x"\nkind = "magic"\n[[stage]]\ndata = { path = "a" }',
             "expected encoder or cross-encoder",

@@ -286,7 +286,8 @@ def test_scores_of_the_sts_benchmark_are_0_to_5_even_where_all_are_low(save: Any
 def test_a_score_under_the_name_of_a_label_is_pointed_out(save: Any) -> None:
     path = save("x.tsv", "sentence1\tsentence2\tlabel\na\tb\t3.8\n")
     with pytest.raises(
-        InvalidInput, match=r'3\.8 looks like a score; say so with columns=\{"score": "label"\}'
+        InvalidInput,
+        match=r"line 2: the label 3\.8 looks like a score; say so with --column score=label,",
     ):
         read_examples(path)
 
@@ -437,10 +438,9 @@ def test_texts_have_the_classes_that_they_have(save: Any) -> None:
 
 
 def test_a_file_without_examples_is_refused(save: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"Columns found: none"):
-        read_examples(save("x.tsv", ""))
-    with pytest.raises(InvalidInput, match=r"Columns found: none"):
-        read_examples(save("x.jsonl", ""))
+    for empty in ("x.tsv", "x.csv", "x.jsonl"):
+        with pytest.raises(InvalidInput, match=rf"{empty} is empty; expected a line with the names of its"):
+            read_examples(save(empty, ""))
     with pytest.raises(InvalidInput, match=r"holds no pairs \(left out: none\); expected at least one row"):
         read_examples(save("x.tsv", "sentence1\tsentence2\n"))
     with pytest.raises(InvalidInput, match=r"holds no pairs \(left out: 1 empty text\)"):
@@ -449,6 +449,15 @@ def test_a_file_without_examples_is_refused(save: Any) -> None:
         read_examples("nowhere.tsv")
     with pytest.raises(InvalidInput, match=r"has an unknown suffix; expected \.tsv, \.csv"):
         read_examples(save("x.xlsx", ""))
+
+
+def test_a_folder_and_other_separators_are_told_as_such(save: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="is a folder; expected a file of examples"):
+        read_examples(tmp_path)
+    with pytest.raises(InvalidInput, match=r"one column, 'anchor;positive'; it seems to be separated by ';'"):
+        read_examples(save("x.csv", "anchor;positive\na;b\n"))
+    with pytest.raises(InvalidInput, match=r"seems to be separated by a tab, and \.csv is read by commas"):
+        read_examples(save("y.csv", "anchor\tpositive\na\tb\n"))
 
 
 def test_every_format_holds_the_same_examples(save: Any, tmp_path: Path) -> None:
@@ -772,3 +781,29 @@ def test_the_origin_for_others_names_no_folder(tmp_path: Path, folder: str) -> N
     assert contrasted(examples).public_origin == f"contrasts in {told}"
     texts = read_plain_texts([TextFile(file, ("premise",)), TextFile(file, ("hypothesis",))])
     assert texts.public_origin == "some pairs.tsv + some pairs.tsv"
+
+
+def test_labels_in_a_list_become_an_array() -> None:
+    pairs = {"first": ["a", "b"], "second": ["c", "d"]}
+    scored = Examples("scored pairs", pairs, [1, 0.5])  # type: ignore[arg-type]
+    assert (scored.labels.dtype, scored.labels.tolist()) == (np.float32, [1.0, 0.5])  # type: ignore[union-attr]
+    classified = Examples("classified pairs", pairs, [1, 0], ("no", "yes"))  # type: ignore[arg-type]
+    assert (classified.labels.dtype, names_of(classified)) == (np.int64, ["yes", "no"])  # type: ignore[union-attr]
+    with pytest.raises(InvalidInput, match="classified pairs were given labels such as 'yes'; expected"):
+        Examples("classified pairs", pairs, ["yes", "no"], ("no", "yes"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ([["a"], ["b"]], "columns are a list; expected texts by the names of their columns"),
+        (
+            {"first": "abc", "second": "abd"},
+            "the column 'first' is one text, 'abc'; expected a list",
+        ),
+        ({"first": ["a"], "second": [None]}, "row 0 of the column 'second' is None; expected a text"),
+    ],
+)
+def test_columns_that_are_no_lists_of_texts_are_told(columns: Any, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        Examples("pairs", columns)

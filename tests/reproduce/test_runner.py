@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from stand_ins import read_json, sentences, write_json
 
 from gemel import load_encoder
-from gemel.checkpoint import read_encoder_folder, read_reranker_folder
+from gemel.checkpoint import read_encoder_folder, read_head, read_reranker_folder
 from gemel.errors import InvalidInput
 from gemel.model import CrossEncoder, SentenceEncoder
 from gemel.reproduce.recipe import Recipe, parse_recipe
@@ -346,3 +347,42 @@ def test_windows_of_documents_are_not_told_as_cut(tiny_bert: Path, data: Path) -
     (preview,) = RecipeRunner(recipe, data=data).preview()
     assert preview.cut is not None
     assert np.isfinite(preview.seconds)
+
+
+def test_a_classifier_goes_on_with_the_same_classes_and_is_told_of_others(
+    tiny_bert: Path, data: Path
+) -> None:
+    still = {"learning_rate": 1e-12, "weight_decay": 0.0}
+    write(data / "yes.tsv", "sentence1 sentence2 label", FIRST, SECOND, ["no", "yes"] * 12)
+    recipe = recipe_of(tiny_bert, stage("nli.tsv"), stage("nli.tsv", still), stage("yes.tsv"))
+    told: list[str] = []
+    first, second, _ = RecipeRunner(recipe, data=data).run(data / "out", on_stage=told.append)
+    heads = [read_head(run.result.model) for run in (first, second)]
+    np.testing.assert_allclose(*(head.weights["classifier.weight"] for head in heads if head), rtol=1e-6)
+    line = "a new softmax head begins, for no, yes instead of contradiction, entailment, neutral"
+    assert [each for each in told if "head" in each] == [line]
+
+
+def test_other_classes_of_a_later_stage_get_a_new_head_and_respelt_ones_are_refused_at_once(
+    tiny_bert: Path, data: Path
+) -> None:
+    write(data / "facts.tsv", "premise hypothesis label", FIRST, SECOND, ["supports", "refutes", "open"] * 8)
+    write(data / "hub.tsv", "premise hypothesis label", FIRST, SECOND, ["0", "1", "2"] * 8)
+    facts = recipe_of(tiny_bert, stage("nli.tsv"), stage("facts.tsv"), kind="cross-encoder")
+    assert [run.result.is_complete for run in RecipeRunner(facts, data=data).run(data / "a")] == [True, True]
+    hub = recipe_of(tiny_bert, stage("nli.tsv"), stage("hub.tsv"), kind="cross-encoder")
+    with pytest.raises(InvalidInput, match=r"has learnt the classes contradiction.* have 0, 1, 2"):
+        RecipeRunner(hub, data=data).run(data / "b")
+    assert not (data / "b" / "stage-1" / "model").exists()
+
+
+def test_a_run_that_ends_before_the_steps_asked_for_says_so(tiny_bert: Path, data: Path) -> None:
+    recipe, told = recipe_of(tiny_bert, stage("triplets.tsv", {"max_steps": 500})), []
+    (preview,) = RecipeRunner(recipe, data=data).preview()
+    RecipeRunner(recipe, data=data).run(data / "out", on_stage=told.append)
+    assert preview.short is not None
+    assert re.fullmatch(
+        rf"max_steps is 500, and 1 epoch of these examples end after {preview.n_steps}: more .*",
+        preview.short,
+    )
+    assert preview.short in told

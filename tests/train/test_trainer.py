@@ -644,3 +644,12 @@ def test_a_second_interrupt_waits_for_the_checkpoint(tiny_bert: Path, tmp_path: 
         train(step, examples_of("triplets"), tmp_path / "run", TrainConfig(batch_size=10), tell=tell)
     assert told == ["stopping after step 3: a checkpoint is being written"]
     assert read_json(tmp_path / "run" / "last" / "state.json")["state"]["step"] == 3
+
+
+def test_a_run_without_time_says_so(tiny_bert: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    config = TrainConfig(batch_size=10, max_minutes=1e-9)
+    for resume in (False, True):
+        step = step_for(tiny_bert, "contrastive")
+        train(step, examples_of("triplets"), tmp_path / "run", config, resume=resume, tell=told.append)
+    assert told == ["no time is left at step 0 of 6: raise max_minutes to go on"] * 2

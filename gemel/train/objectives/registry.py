@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from gemel.errors import InvalidInput
 from gemel.train.objectives.classification import PairClassification, Softmax, TextSoftmax
@@ -22,6 +22,7 @@ _FOR_VECTORS: tuple[type[Objective], ...] = (
     *(OnlineContrastive, BatchHardTriplet, SupervisedContrastive, TextSoftmax),
 )
 _FOR_PAIRS: tuple[type[Objective], ...] = (PairRegression, PairClassification)
+PRETRAINED_BY = ("denoising", "cocondenser")  # of texts alone, which are steps of their own
 OBJECTIVES = {objective.name: objective for objective in _FOR_VECTORS}
 CROSS_OBJECTIVES = {objective.name: objective for objective in _FOR_PAIRS}
 
@@ -56,12 +57,7 @@ def build_objective(
         )
     name = name or fit[0]
     if name not in table:
-        whose = {
-            **dict.fromkeys(OBJECTIVES, "an encoder's"),
-            **dict.fromkeys(CROSS_OBJECTIVES, "a cross-encoder's"),
-        }
-        told = whose.get(name, "unknown")
-        raise InvalidInput(f"the objective {name!r} is {told}; choose from {', '.join(table)}")
+        _refuse_unknown(name, cross_encoder)
     if name not in fit:
         raise InvalidInput(
             f"the objective {name!r} eats {' or '.join(table[name].kinds)} and the data holds {kind}; "
@@ -81,6 +77,14 @@ def build_objective(
             ) from None
 
     return make(dim) if matryoshka is None else _wrapped(make, dim, matryoshka, cross_encoder)
+
+
+def _refuse_unknown(name: str, cross_encoder: bool) -> NoReturn:
+    whose = dict.fromkeys(OBJECTIVES, "an encoder's") | dict.fromkeys(CROSS_OBJECTIVES, "a cross-encoder's")
+    known = CROSS_OBJECTIVES if cross_encoder else [*OBJECTIVES, *PRETRAINED_BY]
+    raise InvalidInput(
+        f"the objective {name!r} is {whose.get(name, 'unknown')}; choose from {', '.join(known)}"
+    )
 
 
 def _check_settings(name: str, chosen: type[Objective], settings: Mapping[str, Any]) -> None:
