@@ -52,6 +52,12 @@ def test_training_takes_ten_lines_that_run_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("default_weights")
+def test_the_classifier_of_the_training_guide_is_trained_and_knows_its_classes(tmp_path: Path) -> None:
+    (code,) = code_blocks("python", guide("training"))
+    assert "('contradiction', 'entailment', 'neutral')" in run_python(code, tmp_path)
+
+
+@pytest.mark.usefixtures("default_weights")
 @pytest.mark.parametrize("code", code_blocks("bash"))
 def test_the_commands_of_the_readme_run(code: str, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
