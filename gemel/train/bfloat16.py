@@ -79,6 +79,14 @@ def check_bfloat16(device: torch.device) -> None:
         )
 
 
+def is_apt_for_bfloat16(step: Any, choice: str) -> bool:
+    """Whether a step can be computed in bfloat16 at all; one that is asked to and cannot is refused."""
+    if getattr(step, "is_float32", False) and choice == "on":
+        told = step.objective.describe()
+        raise InvalidInput(f"bf16 is 'on', and {told} is trained in float32 alone; leave bf16 out")
+    return not getattr(step, "is_float32", False)
+
+
 @contextmanager
 def forward_in_bfloat16(model: nn.Module) -> Iterator[None]:
     """While it lasts, the model computes its forward passes in bfloat16 and gives float32."""

@@ -58,3 +58,14 @@ def check_finite(trained: Mapping[str, nn.Parameter], step: int) -> None:
                 f"{name} became infinite or no number by step {step}: lower the learning rate; the last "
                 "checkpoint stands"
             )
+
+
+def adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW in one pass over memory; biases and layer norms are not decayed, as in BERT."""
+    decayed = [parameter for parameter in trained.values() if parameter.dim() > 1]
+    plain = [parameter for parameter in trained.values() if parameter.dim() <= 1]
+    groups = [
+        {"params": decayed, "weight_decay": config.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, eps=1e-8, fused=True)

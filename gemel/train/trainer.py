@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, SupportsFloat
 
@@ -17,7 +17,7 @@ from gemel.errors import InvalidInput, ProcessLost
 from gemel.train.alone import alone_in
 from gemel.train.arguments import check_arguments, name_classes
 from gemel.train.batches import Rows
-from gemel.train.bfloat16 import check_bfloat16, decide, forward_in_bfloat16
+from gemel.train.bfloat16 import check_bfloat16, decide, forward_in_bfloat16, is_apt_for_bfloat16
 from gemel.train.card import write_card
 from gemel.train.config import TrainConfig
 from gemel.train.dropout import dropout_of
@@ -33,7 +33,7 @@ from gemel.train.state import RunState, load_state, recover_run, save_state
 from gemel.train.steps import Step, module_of, set_cache_chunk
 from gemel.train.telling import Tell, told_steps
 from gemel.train.tensorboard import EventFiles
-from gemel.train.trained import check_finite, trained_parts
+from gemel.train.trained import adam, check_finite, trained_parts
 from gemel.train.weight_mean import WeightMean
 
 Validate = Callable[[Any], float]
@@ -72,7 +72,8 @@ def train(
 
 def _make_steps(run: _Run, show_progress: bool | None, tell: Tell | None) -> None:
     is_shown = show_progress if run.team.is_leader else False
-    if tell is not None and run.is_over and not run.is_ended:
+    is_late = run.is_over and not run.is_ended  # which all processes ask the first one together
+    if is_late and tell is not None:
         tell(f"no time is left at step {run.state.step:,} of {run.n_steps:,}: raise max_minutes to go on")
     try:
         with (
@@ -112,7 +113,7 @@ class _Run:
         self.n_steps = config.steps_in_all(self.batches.n_batches)
         set_cache_chunk(step, config.cache_chunk)
         self.trained = trained_parts(step, config)
-        self.optimiser = _adam(self.trained, config)
+        self.optimiser = adam(self.trained, config)
         # All processes have the same weights, and the leader alone validates and saves.
         n_plain = config.plain_steps(self.n_steps) if self.team.is_leader else self.n_steps
         self.mean = WeightMean(self.trained, n_plain)
@@ -142,7 +143,7 @@ class _Run:
         start_alike(self.team, module_of(self.step), self.trained, self.optimiser)
         if self.state.uses_bfloat16 is None:
             device = next(iter(self.trained.values())).device
-            is_wanted = decide(self.config.bf16, device) and _is_apt_for_bfloat16(self.step, self.config)
+            is_wanted = decide(self.config.bf16, device) and is_apt_for_bfloat16(self.step, self.config.bf16)
             self.state.uses_bfloat16 = self.team.all_say(is_wanted)
         elif self.state.uses_bfloat16:
             check_bfloat16(next(iter(self.trained.values())).device)
@@ -284,10 +285,10 @@ class _Run:
         return self.validate is not None and is_time and self.state.evaluated_at != step
 
     def _evaluate(self) -> None:
-        began = time.perf_counter()
         _set_training(self.step, False)
         try:
-            score = self.team.from_leader(self._score)
+            with self._beside_the_pace():
+                score = self.team.from_leader(self._score)
         except Exception:
             self.checkpoint()  # nothing that was learnt is lost
             raise
@@ -295,11 +296,20 @@ class _Run:
             # A run that goes on from here evaluates this step again, and has the model that belongs to it.
             if self._kept_step != self.state.step:
                 self.checkpoint()
-            self._save_model()
+            with self._beside_the_pace():
+                self._save_model()
         with held_interrupts():
             self.state.take_score(score, self.config)
             self._write(step=self.state.step, validation=score, seconds=self._seconds())
-        self._logged_at += time.perf_counter() - began  # it is no part of the pace
+
+    @contextmanager
+    def _beside_the_pace(self) -> Iterator[None]:
+        """What takes time within is no part of the pace."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._logged_at += time.perf_counter() - began
 
     def _score(self) -> float:
         assert self.validate is not None
@@ -360,24 +370,6 @@ class _Run:
     def _out_of_time(self) -> bool:
         minutes = self.config.max_minutes
         return minutes is not None and self.team.from_leader(lambda: self._seconds() >= 60 * minutes)
-
-
-def _adam(trained: dict[str, nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW in one pass over memory; biases and layer norms are not decayed, as in BERT."""
-    decayed = [parameter for parameter in trained.values() if parameter.dim() > 1]
-    plain = [parameter for parameter in trained.values() if parameter.dim() <= 1]
-    groups = [
-        {"params": decayed, "weight_decay": config.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, eps=1e-8, fused=True)
-
-
-def _is_apt_for_bfloat16(step: Step, config: TrainConfig) -> bool:
-    if getattr(step, "is_float32", False) and config.bf16 == "on":
-        told = step.objective.describe()
-        raise InvalidInput(f"bf16 is 'on', and {told} is trained in float32 alone; leave bf16 out")
-    return not getattr(step, "is_float32", False)
 
 
 def _set_training(step: Step, training: bool) -> None:
