@@ -47,9 +47,8 @@ def read_examples(
     tally = Tally(skip_bad_rows)
     with opened_table(path) as table:
         source = ExampleRows(table, where or {}, columns or {}, tally.on_bad_row)
-        _check_columns(source.columns, table.name)
         known_kind = None if kind is None else checked_kind(kind)
-        kind, roles = assign_roles(source.columns, columns=source.named, kind=known_kind, where=table.name)
+        kind, roles = _assigned(source, table, known_kind)
         if isinstance(label_names, Mapping) and kind not in CLASSIFIED:
             raise InvalidInput(
                 f"label_names say what labels stand for, and {table.name} holds {kind}, which have none; "
@@ -71,16 +70,24 @@ def read_examples(
     return examples
 
 
-def _check_columns(columns: Sequence[str], name: str) -> None:
-    """Refuse a file in which no column can be told apart, before all known names are listed."""
+def _assigned(source: ExampleRows, table: Table, kind: Kind | None) -> tuple[Kind, dict[str, str]]:
+    try:
+        return assign_roles(source.columns, columns=source.named, kind=kind, where=table.name)
+    except InvalidInput:
+        _check_columns(source.columns, table)
+        raise
+
+
+def _check_columns(columns: Sequence[str], table: Table) -> None:
+    """Where no examples were found: say so first if there are no columns, or none that can be told apart."""
     if not any(column.strip() for column in columns):
-        raise InvalidInput(f"{name} is empty; expected a line with the names of its columns, and rows")
-    other = next((mark for mark in ";|\t," if len(columns) == 1 and mark in columns[0]), None)
-    if other is not None:
-        told = "a tab" if other == "\t" else repr(other)
+        raise InvalidInput(f"{table.name} is empty; expected rows, and names for their columns")
+    marks = [] if table.has_types or len(columns) > 1 else [mark for mark in ";|\t," if mark in columns[0]]
+    if marks:
+        told = "a tab" if marks[0] == "\t" else repr(marks[0])
         raise InvalidInput(
-            f"{name} has one column, {columns[0]!r}; it seems to be separated by {told}, and .csv is read by "
-            "commas, .tsv by tabs: save it as one of these"
+            f"{table.name} has one column, {columns[0]!r}; it seems to be separated by {told}, and .csv is "
+            "read by commas, .tsv by tabs: save it as one of these"
         )
 
 

@@ -31,7 +31,7 @@ from gemel.reproduce.teaching import Lesson, cut_student, listen
 from gemel.reproduce.validation import build_validator, tell_chosen_by_tests
 from gemel.train import MixedExamples, TrainConfig, TrainResult, join_team, train
 from gemel.train.alone import alone_in
-from gemel.train.batches import Batches
+from gemel.train.batches import Batches, EpochBatches
 from gemel.train.lora import settle_adapters
 from gemel.train.mixing import plan_batches
 from gemel.train.state import KEPT, recover_run
@@ -106,8 +106,7 @@ class RecipeRunner:
         self.team.from_leader(lambda: self._check_output(output))
         if resume:
             self.team.from_leader(lambda: self._recover(output))
-        else:
-            self._check_stages()
+        self._check_stages(self._first_unfinished(output) if resume else 1)
         start = self.team.leader_first(lambda: self._first_start(output))
         for number in range(1, len(self.recipe.stages) + 1):
             for seed in self._seeds_of(number):
@@ -153,10 +152,10 @@ class RecipeRunner:
             some = examples[: TIMED_STEPS * config.batch_size]  # it need not speak of all of them yet
         lesson = self._lesson(stage, some, place)
         step = self._steps.build(stage, start, lesson, place)
-        timed, whole = (
-            plan_batches(each, step.objective, config.batch_size, config.seed)
-            for each in (lesson.examples, examples)
-        )
+        timed = plan_batches(lesson.examples, step.objective, config.batch_size, config.seed)
+        whole = timed  # what a teacher has not spoken of yet is no food for the objective, but counts
+        if isinstance(examples, Examples):
+            whole = EpochBatches(examples, step.objective, config.batch_size, config.seed)
         n_steps = _n_steps(whole, config)
         trained_parts(step, config)  # what cannot be frozen is told here as well
         build_validator(self.recipe, stage, examples, self.data)  # what cannot be validated on, too
@@ -248,10 +247,17 @@ class RecipeRunner:
             )
         )
 
-    def _check_stages(self) -> None:
+    def _first_unfinished(self, output: Path) -> int:
+        """The number of the first stage that has no result; the data of those before may be gone."""
+        for number in range(1, len(self.recipe.stages) + 1):
+            if any(read_result(place) is None for place in self._places(output, number)):
+                return number
+        return len(self.recipe.stages) + 1
+
+    def _check_stages(self, first: int = 1) -> None:
         """What a later stage would be refused for is told before an earlier one has taken its hours."""
-        stages = self.recipe.stages
-        check_files(self.recipe, self.data)
+        stages = self.recipe.stages[first - 1 :]
+        check_files(self.recipe, self.data, first)
         is_taught = any(stage.teacher for stage in stages)
         if self.recipe.kind == "cross-encoder" and len(stages) > 1 and not is_taught:
             examples = [self._examples(stage) for stage in stages]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from torch import nn
 
 from gemel.checkpoint import (
     EncoderSpec,
@@ -36,10 +37,11 @@ from gemel.train import (
     SentenceEncoderStep,
     build_objective,
 )
+from gemel.train.card import base_name
 from gemel.train.objectives import Objective
 from gemel.train.pretraining import PRETRAINING, build_pretraining
 from gemel.train.prompts import prompts_of, with_prompts
-from gemel.train.steps import Step, go_on_with
+from gemel.train.steps import Step, go_on_with, head_of, is_alike
 
 _SET_BY_THE_DATA = ("name", "kind", "dim", "n_labels", "label_names", "cross_encoder")
 
@@ -83,7 +85,8 @@ class StepBuilder:
         if task.objective in PRETRAINING:
             return build_pretraining(task.objective, encoder, examples.kind, task.objective_settings)
         objective = _objective(task, examples, encoder.dim)
-        go_on_with(objective, read_head(folder.path), examples.label_names)
+        if head_of(objective, examples.label_names) is not None:
+            go_on_with(objective, _head_for(encoder, start), examples.label_names)
         prompts = prompts_of(examples.columns, stage.prompts) if stage.prompts else ()
         return SentenceEncoderStep(encoder, objective, examples.label_names, prompts)
 
@@ -211,10 +214,23 @@ def tell_new_head(start: str | Path, step: Step) -> str | None:
 
 
 def _tell_new_classifier(start: str | Path, step: SentenceEncoderStep) -> str | None:
-    head, now = None if asks_for_new(start) else read_head(resolve(start)), step.head()
-    if head is None or now is None or (head.kind, head.labels) == (now.kind, now.labels):
+    now = step.head()
+    head = None if now is None or asks_for_new(start) else read_head(resolve(start))
+    if head is None or now is None:
         return None
+    if is_alike(head, now) and _head_for(step.model, start) is not None:
+        return None
+    if (head.kind, head.labels) == (now.kind, now.labels):
+        return f"a new {now.kind} head begins: the one of {base_name(str(start))} was for other vectors"
     return f"a new {now.kind} head begins, for {_spoken(now)} instead of {_spoken(head)}"
+
+
+def _head_for(encoder: nn.Module, start: str | Path) -> Head | None:
+    """The head of a folder, if it was learnt on vectors that are made in the same way."""
+    folder = resolve(start)
+    if not isinstance(encoder, SentenceEncoder):
+        return None
+    return read_head(folder) if read_encoder_folder(folder).spec.pooling == encoder.spec.pooling else None
 
 
 def _spoken(head: Head) -> str:

@@ -32,7 +32,7 @@ def check_arguments(step: object, examples: object, config: object) -> None:
 def name_classes(step: object, examples: Examples | MixedExamples) -> None:
     """Let the heads of a step know what their classes are called, where nobody has said it."""
     if isinstance(step, SentenceEncoderStep) and isinstance(examples, Examples):
-        step.labels = step.labels or examples.label_names
+        step.labels = step.said_labels or examples.label_names
     elif isinstance(step, MultiTaskStep) and isinstance(examples, MixedExamples):
-        named = {name: part.label_names for name, part in examples.parts.items()}
-        step.labels = {name: step.labels.get(name) or named[name] for name in named}
+        parts = examples.parts.items()
+        step.labels = {name: step.said_labels.get(name) or part.label_names for name, part in parts}

@@ -106,6 +106,14 @@ class _PairsOfAClass(SupervisedContrastive):
 
     kinds = ("classified pairs",)
 
+    def losses(self) -> tuple[str, ...]:
+        """The name of what it is."""
+        return (SupervisedContrastive.__name__,)
+
+    def describe(self) -> str:
+        """The name of what it is."""
+        return SupervisedContrastive.name
+
 
 def sample_pairs(classes: Classes, n_pairs: int, seed: int) -> tuple[Classes, Classes]:
     """The rows of pairs of one class: each row once a round, in a new order, beside another at random."""

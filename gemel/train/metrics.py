@@ -29,16 +29,22 @@ class MetricsFile:
         lines = self.path.read_text(encoding="utf-8").split("\n")[:-1]
         return [json.loads(line) for line in lines if line.endswith("}")]
 
-    def forget_after(self, step: int, evaluated_at: int) -> None:
-        """Keep only the lines up to a step, and of evaluations those up to the last one that counts."""
+    def forget_after(self, logged_at: int, evaluated_at: int) -> None:
+        """Keep the lines of losses up to one step, and those of evaluations up to another."""
         kept = [
-            line for line in self.read() if line["step"] <= (evaluated_at if "validation" in line else step)
+            line
+            for line in self.read()
+            if line["step"] <= (evaluated_at if "validation" in line else logged_at)
         ]
         draft = self.path.with_suffix(".draft")
         draft.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
         draft.replace(self.path)
         if self.events is not None and kept:
-            self.events.forget_after(step)
+            first, last = sorted((logged_at, evaluated_at))
+            self.events.forget_after(first)
+            for line in kept:
+                if first < line["step"] <= last:
+                    self.events.add(**line)
 
     def close(self) -> None:
         """Let the event files go, if there are any."""

@@ -153,7 +153,8 @@ class MultiTaskStep(nn.Module):
         super().__init__()
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)
-        self.labels = {name: tuple(names) for name, names in (labels or {}).items()}
+        self.said_labels = {name: tuple(names) for name, names in (labels or {}).items()}
+        self.labels = self.said_labels  # of the tasks without, those of the examples
 
     def loss(self, examples: MixedExamples, rows: Rows) -> tuple[Tensor, int]:
         """The loss of these rows, which are of one task, and how many tokens were read for it."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from gemel.checkpoint import recover, whole_folder
 from gemel.errors import InvalidInput, InvalidModel
+from gemel.model import CrossEncoder
 from gemel.train.config import TrainConfig
 from gemel.train.lora import of_base_model
 from gemel.train.objectives import Objective
@@ -32,8 +34,10 @@ class RunState:
     """The numbers of a run, apart from its tensors."""
 
     step: int = 0
+    logged_at: int = 0
     n_pairs: int = 0
     evaluated_at: int = -1
+    is_last_of_slice: bool = False  # and so is evaluated, whatever its number
     last_score: float | None = None
     best_score: float | None = None
     best_step: int = 0
@@ -57,7 +61,7 @@ class RunState:
         One that was made because time ran out counts neither for nor against anybody's patience: a run in
         slices has more of them, and goes on for as long as a whole one.
         """
-        self.evaluated_at, self.last_score = self.step, score
+        self.evaluated_at, self.last_score, self.is_last_of_slice = self.step, score, False
         if self.is_best(score):
             self.best_score, self.best_step = score, self.step
         if config.evaluate_every and self.step % config.evaluate_every == 0:
@@ -115,7 +119,7 @@ def load_state(
         weights = load_file(folder / "weights.safetensors")
         moments = load_file(folder / "optimiser.safetensors")
         averaged = load_file(folder / MEAN) if (folder / MEAN).exists() else {}
-        state, recipe = RunState(**saved["state"]), dict(saved["config"])
+        state, recipe = _state_of(saved["state"]), dict(saved["config"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InvalidModel(
             f"the checkpoint {folder} cannot be read ({type(error).__name__}: {error}); delete it to begin "
@@ -143,6 +147,12 @@ def load_state(
     # Patience may have grown since.
     state.stopped_early = config.patience is not None and state.n_worse >= config.patience
     return state
+
+
+def _state_of(saved: Mapping[str, Any]) -> RunState:
+    """The numbers of a run; an older program noted fewer of them."""
+    older = {"logged_at": saved["step"], "best_in_turn": saved["best_score"]}
+    return RunState(**{**older, **saved})
 
 
 def _here(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -195,6 +205,8 @@ def _reading(step: Step) -> dict[str, object]:
     """How the model reads texts and makes vectors of them, apart from its weights."""
     spec = getattr(step.model, "spec", None)
     values = {} if spec is None else asdict(spec)
+    if isinstance(step.model, CrossEncoder):
+        values["max_tokens"] = step.model.folder.max_tokens
     values["prompt"] = getattr(step.model, "prompt", "")
     values["prompts of the columns"] = list(getattr(step, "prompts", ()))
     plain: dict[str, object] = json.loads(json.dumps(values))

@@ -60,7 +60,8 @@ class SentenceEncoderStep(nn.Module):
             )
         self.model = model.with_on_truncate("ignore")
         self.objective = objective.to(model.device)
-        self.labels, self.prompts = tuple(labels), tuple(prompts)
+        self.said_labels = self.labels = tuple(labels)  # without, those of the examples
+        self.prompts = tuple(prompts)
 
     def loss(self, examples: Examples, rows: npt.NDArray[np.int64]) -> tuple[Tensor, int]:
         """The loss of these rows, and how many tokens were read for it."""
@@ -170,15 +171,16 @@ def head_of(objective: Objective, labels: Sequence[str]) -> Head | None:
 def go_on_with(objective: Objective, head: Head | None, labels: Sequence[str]) -> bool:
     """Put a trained head into an objective, if it is one of the same shape for the same classes."""
     own = head_of(objective, labels)
-    if head is None or own is None or not _is_alike(head, own):
+    if head is None or own is None or not is_alike(head, own):
         return False
     whole = objective.whole if isinstance(objective, Matryoshka) else objective
-    assert whole is not None
+    assert whole is not None  # it has a head
     whole.load_state_dict({name: torch.from_numpy(value) for name, value in head.weights.items()})
     return True
 
 
-def _is_alike(head: Head, other: Head) -> bool:
+def is_alike(head: Head, other: Head) -> bool:
+    """Whether one can be put in the place of the other."""
     shapes = [{name: value.shape for name, value in each.weights.items()} for each in (head, other)]
     mine, theirs = ((each.kind, each.concatenation, each.labels) for each in (head, other))
     return mine == theirs and shapes[0] == shapes[1]

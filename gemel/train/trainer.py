@@ -59,9 +59,9 @@ def train(
     """
     check_arguments(step, examples, config)
     with left_plain(step):
-        name_classes(step, examples)
         run = _Run(step, examples, Path(output), config or TrainConfig(), validate)
         with alone_in(run.output) if run.team.is_leader else nullcontext():
+            name_classes(step, examples)
             run.begin(resume)
             _make_steps(run, show_progress, tell)
             result = run.finish()
@@ -147,7 +147,7 @@ class _Run:
             self.state.uses_bfloat16 = self.team.all_say(is_wanted)
         elif self.state.uses_bfloat16:
             check_bfloat16(next(iter(self.trained.values())).device)
-        if self._is_evaluation_due():  # the run was broken off while it validated
+        if self._is_evaluation_due() or self.state.is_last_of_slice:  # broken off while it validated
             self._evaluate()
 
     def _first_state(self, resume: bool, digest: str) -> RunState:
@@ -166,7 +166,7 @@ class _Run:
                     f"{self.output} has no model: its best one, of step {state.best_step:,}, was removed, "
                     f"and {last} holds another; put it back, or remove {last} as well to begin anew"
                 )
-            self.metrics.forget_after(state.step, state.evaluated_at)
+            self.metrics.forget_after(state.logged_at, state.evaluated_at)
             self._logged_at = time.perf_counter() - state.unlogged_seconds
             return state
         if resume and (self.output / "model").exists():
@@ -234,11 +234,13 @@ class _Run:
         if self.state.unlogged:
             self._log()
         if self.validate and self.state.evaluated_at != self.state.step:
+            self.state.is_last_of_slice = True
             self.checkpoint()  # should validation fail, nothing is lost
             self._evaluate()
         _set_training(self.step, False)
         if self.state.best_score is None:
             self.state.best_step = self.state.step
+            self.checkpoint()  # a model without one could not be gone on with
             self._save_model()
         self.checkpoint()
         self.metrics.close()
@@ -315,7 +317,7 @@ class _Run:
         assert self.validate is not None
         with self.mean.in_place(), merged(self.step.model):
             score: Any = self.validate(self.step.model)
-        if not isinstance(score, SupportsFloat) or not np.isfinite(float(score)):
+        if np.ndim(score) or not isinstance(score, SupportsFloat) or not np.isfinite(float(score)):
             raise InvalidInput(
                 f"validation gave {score!r} at step {self.state.step}; expected a finite number, the larger "
                 "the better"
@@ -323,15 +325,17 @@ class _Run:
         return float(score)
 
     def _log(self) -> None:
-        self._pace, self._logged_at = self._pace_now(), time.perf_counter()
-        self._write(
-            step=self.state.step,
-            learning_rate=self.config.learning_rate_at(self.state.step - 1, self.n_steps),
-            seconds=self._seconds(),
-            **self._pace,
-            **self._losses_by_task(),
-        )
-        self.state.unlogged, self.state.unlogged_by_task = [], []
+        with held_interrupts():  # what was written is not written again
+            self._pace, self._logged_at = self._pace_now(), time.perf_counter()
+            self._write(
+                step=self.state.step,
+                learning_rate=self.config.learning_rate_at(self.state.step - 1, self.n_steps),
+                seconds=self._seconds(),
+                **self._pace,
+                **self._losses_by_task(),
+            )
+            self.state.logged_at = self.state.step
+            self.state.unlogged, self.state.unlogged_by_task = [], []
 
     def _pace_now(self) -> dict[str, float]:
         losses, pairs, tokens = zip(*self.state.unlogged, strict=True)

@@ -439,7 +439,7 @@ def test_texts_have_the_classes_that_they_have(save: Any) -> None:
 
 def test_a_file_without_examples_is_refused(save: Any) -> None:
     for empty in ("x.tsv", "x.csv", "x.jsonl"):
-        with pytest.raises(InvalidInput, match=rf"{empty} is empty; expected a line with the names of its"):
+        with pytest.raises(InvalidInput, match=rf"{empty} is empty; expected rows, and names for"):
             read_examples(save(empty, ""))
     with pytest.raises(InvalidInput, match=r"holds no pairs \(left out: none\); expected at least one row"):
         read_examples(save("x.tsv", "sentence1\tsentence2\n"))
@@ -807,3 +807,14 @@ def test_labels_in_a_list_become_an_array() -> None:
 def test_columns_that_are_no_lists_of_texts_are_told(columns: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
         Examples("pairs", columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "text"),
+    [("x.csv", "text, raw", '"text, raw"\na\n'), ("x.tsv", "title; body", "title; body\na\n"),
+     ("x.jsonl", "text|de", '{"text|de": "a"}\n')],
+)  # fmt: skip
+def test_a_lone_column_that_is_named_may_be_called_anything(
+    save: Any, name: str, column: str, text: str
+) -> None:
+    assert read_examples(save(name, text), columns={"text": column}).columns == {"text": ["a"]}

@@ -41,9 +41,10 @@ def test_another_recipe_does_not_continue_a_run(tiny_bert: Path, tmp_path: Path,
     RecipeRunner(recipe).run(place)
     if not is_finished:
         (place / "result.json").unlink()
+    others = str(shutil.copy(tmp_path / "pairs.tsv", tmp_path / "others.tsv"))
     for other, said in (
         (changed(recipe, objective_settings={"temperature": 0.5}), "settings of the objective"),
-        (changed(recipe, data=replace(recipe.stages[0].tasks[0].data, path="others.tsv")), "data"),
+        (changed(recipe, data=replace(recipe.stages[0].tasks[0].data, path=others)), "data"),
         (replace(recipe, model="another-model"), "model"),
         (replace(recipe, layers=2), "layers"),
     ):

@@ -386,3 +386,33 @@ def test_a_run_that_ends_before_the_steps_asked_for_says_so(tiny_bert: Path, dat
         preview.short,
     )
     assert preview.short in told
+
+
+def test_a_head_is_not_taken_up_for_other_vectors(tiny_bert: Path, data: Path) -> None:
+    RecipeRunner(recipe_of(tiny_bert, stage("nli.tsv")), data=data).run(data / "out")
+    told: list[str] = []
+    recipe = recipe_of(data / "out" / "model", stage("nli.tsv"), pooling="cls")
+    RecipeRunner(recipe, data=data).run(data / "cls", on_stage=told.append)
+    assert "a new softmax head begins: the one of out was for other vectors" in told
+    objective = {"name": "softmax", "concatenation": ["u", "v"]}
+    (preview,) = RecipeRunner(
+        recipe_of(data / "out" / "model", stage("nli.tsv", objective=objective)), data=data
+    ).preview()
+    assert preview.new_head == "a new softmax head begins: the one of out was for other vectors"
+
+
+def test_a_stage_that_a_cross_encoder_teaches_can_be_looked_at(tiny_bert: Path, data: Path) -> None:
+    CrossEncoder.from_encoder(read_encoder_folder(tiny_bert), device="cpu").save(data / "teacher")
+    write(data / "pairs.tsv", "anchor positive", FIRST, SECOND)
+    recipe = recipe_of(tiny_bert, stage("pairs.tsv", teacher=str(data / "teacher")))
+    (preview,) = RecipeRunner(recipe, data=data).preview()
+    assert preview.n_steps == 2
+
+
+def test_what_later_stages_would_be_refused_for_is_told_on_a_new_run_with_resume_too(
+    tiny_bert: Path, data: Path
+) -> None:
+    recipe = recipe_of(tiny_bert, stage("triplets.tsv"), stage("absent.tsv"))
+    with pytest.raises(InvalidInput, match="stage 2 of the recipe mine names absent"):
+        RecipeRunner(recipe, data=data).run(data / "out", resume=True)
+    assert not (data / "out").exists()

@@ -92,3 +92,24 @@ def test_examples_that_an_objective_cannot_eat_are_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match=rf"{name} eats .* and was given {kind}"):
         train(step_for(tiny_bert, name), examples_of(kind), tmp_path / "run")
+
+
+def test_a_step_that_is_used_again_learns_the_names_anew(tiny_bert: Path, tmp_path: Path) -> None:
+    model = load_trainable(tiny_bert)
+    step, examples = (
+        SentenceEncoderStep(model, Softmax(model.dim, n_labels=3)),
+        examples_of("classified pairs"),
+    )
+    for number, names in enumerate([examples.label_names, ("x", "y", "z")]):
+        given = replace(examples, label_names=names)
+        train(step, given, tmp_path / str(number), TrainConfig(max_steps=1))
+        assert load_pair_classifier(tmp_path / str(number) / "model").labels == names
+
+
+def test_scores_that_float32_has_rounded_are_met(tiny_bert: Path, tmp_path: Path) -> None:
+    examples = examples_of("scored pairs")
+    assert examples.labels is not None
+    rounded = replace(examples, labels=np.where(examples.labels > 0.5, np.float32(1.0000001), 0).astype("f4"))
+    assert (
+        train(step_for(tiny_bert, "cosine"), rounded, tmp_path / "run", TrainConfig(max_steps=1)).steps == 1
+    )

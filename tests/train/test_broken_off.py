@@ -22,6 +22,7 @@ from gemel.train.imitation import VectorImitation
 from gemel.train.lora import Lora
 from gemel.train.metrics import MetricsFile
 from gemel.train.steps import Step
+from gemel.train.trainer import _Run
 
 TEXTS = Examples("texts", {"text": sentences(40, seed=1, max_words=20)})
 CONFIG = {"batch_size": 5, "learning_rate": 1e-3, "evaluate_every": 3}
@@ -129,3 +130,55 @@ def test_a_validation_that_was_broken_off_is_made_when_the_run_goes_on(
     assert (result.best_step, result.best_score) == (6, 0.9)
     lines = MetricsFile(tmp_path / "run" / "metrics.jsonl").read()
     assert [line["step"] for line in lines if "validation" in line] == [3, 6, 8]
+
+
+class Killed(BaseException):
+    """As good as SIGKILL: nothing of ours catches it."""
+
+
+@pytest.mark.parametrize("validated", [False, True])
+@pytest.mark.parametrize("after_it", [False, True])
+def test_a_kill_at_the_end_changes_nothing(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, validated: bool, after_it: bool
+) -> None:
+    """A slice of the run ends at step 7, whose model is the best of all."""
+    torch.set_num_threads(1)
+    examples, scores = examples_of("triplets", 50), {5: 0.5, 7: 0.9, 10: 0.3}
+    config = TrainConfig(batch_size=5, learning_rate=1e-3, evaluate_every=5 if validated else None)
+
+    def run(output: str, n_steps: int, resume: bool) -> TrainResult:
+        step = step_for(tiny_bert, "contrastive")
+        monkeypatch.setattr(_Run, "_out_of_time", lambda run: run.state.step >= n_steps)
+        held: list[int] = []
+        monkeypatch.setattr(_Run, "_score", lambda run: held.append(1) or scores[run.state.step])
+        validate = (lambda model: 0.0) if validated else None
+        return train(
+            step, examples, tmp_path / output, config, validate=validate, resume=resume, show_progress=False
+        )
+
+    run("whole", 7, False)
+    whole = run("whole", 99, True)
+    save, n_saved = SentenceEncoder.save, iter(range(1, 10))
+
+    def killed(*arguments: object, **settings: object) -> None:
+        is_time = next(n_saved) == 1 + validated
+        if is_time and not after_it:
+            raise Killed
+        save(*arguments, **settings)  # type: ignore[arg-type]
+        if is_time:
+            raise Killed
+
+    monkeypatch.setattr(SentenceEncoder, "save", killed)
+    with pytest.raises(Killed):
+        run("killed", 7, False)
+    monkeypatch.setattr(SentenceEncoder, "save", save)
+    result = run("killed", 99, True)
+    assert (result.best_step, result.best_score) == (whole.best_step, whole.best_score)
+    assert result.best_score == (0.9 if validated else None)
+    lines = [MetricsFile(tmp_path / name / "metrics.jsonl").read() for name in ("whole", "killed")]
+    kinds = [[(line["step"], "validation" in line) for line in each] for each in lines]
+    assert len(kinds[1]) == len(set(kinds[1]))
+    if validated:
+        assert kinds[0] == kinds[1]
+    for file in ("model/model.safetensors", "last/weights.safetensors"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()

@@ -653,3 +653,16 @@ def test_a_run_without_time_says_so(tiny_bert: Path, tmp_path: Path) -> None:
         step = step_for(tiny_bert, "contrastive")
         train(step, examples_of("triplets"), tmp_path / "run", config, resume=resume, tell=told.append)
     assert told == ["no time is left at step 0 of 6: raise max_minutes to go on"] * 2
+
+
+def test_patience_of_an_older_program_goes_on(tiny_bert: Path, tmp_path: Path) -> None:
+    step, examples = step_for(tiny_bert, "contrastive"), examples_of("triplets")
+    config = TrainConfig(batch_size=10, evaluate_every=2, patience=2, max_minutes=1e-9)
+    train(step, examples, tmp_path / "run", config, validate=lambda model: 0.8)
+    file = tmp_path / "run" / "last" / "state.json"
+    saved = read_json(file)
+    older = {key: value for key, value in saved["state"].items() if key not in ("best_in_turn", "logged_at")}
+    write_json(file, {**saved, "state": older})
+    goes_on, step = replace(config, max_minutes=None), step_for(tiny_bert, "contrastive")
+    result = train(step, examples, tmp_path / "run", goes_on, validate=lambda model: 0.1, resume=True)
+    assert (result.steps, result.stopped_early, result.best_score) == (4, True, 0.8)

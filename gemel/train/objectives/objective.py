@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from gemel.data.examples import Examples
 from gemel.errors import InvalidInput
 
+ROUNDING = 1e-5  # of scores that were computed in float32
+
 
 class Objective(nn.Module):
     """Embeddings of each column (batch, dim) and labels into one loss.
@@ -66,7 +68,7 @@ def check_eaten(examples: Examples, objective: Objective) -> None:
         return
     lowest, highest = labels.min().item(), labels.max().item()
     limits, n_classes = objective.limits(), objective.n_classes()
-    if limits is not None and not limits[0] <= lowest <= highest <= limits[1]:
+    if limits is not None and not limits[0] - ROUNDING <= lowest <= highest <= limits[1] + ROUNDING:
         raise InvalidInput(
             f"the scores run from {lowest:g} to {highest:g}, and the objective {objective.describe()} meets "
             f"those of {limits[0]:g} to {limits[1]:g}; scale them, as read_examples does by score_range"
