@@ -156,7 +156,7 @@ class RecipeRunner:
         whole = timed  # what a teacher has not spoken of yet is no food for the objective, but counts
         if isinstance(examples, Examples):
             whole = EpochBatches(examples, step.objective, config.batch_size, config.seed)
-        n_steps = _n_steps(whole, config)
+        n_steps = config.steps_in_all(whole.n_batches)
         trained_parts(step, config)  # what cannot be frozen is told here as well
         build_validator(self.recipe, stage, examples, self.data)  # what cannot be validated on, too
         parts = examples.parts.values() if isinstance(examples, MixedExamples) else [examples]
@@ -261,7 +261,8 @@ class RecipeRunner:
         is_taught = any(stage.teacher for stage in stages)
         if self.recipe.kind == "cross-encoder" and len(stages) > 1 and not is_taught:
             examples = [self._examples(stage) for stage in stages]
-            check_heads([getattr(each, "label_names", ()) or ("score",) for each in examples])
+            labels = [each.label_names for each in examples if isinstance(each, Examples)]
+            check_heads([names or ("score",) for names in labels])
 
     def _places(self, output: Path, number: int) -> list[Path]:
         """A stage's, one for each seed."""
@@ -311,8 +312,9 @@ class RecipeRunner:
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(seed)  # a new head starts from the seed as well
             step = self.team.leader_first(lambda: self._steps.build(stage, start, lesson, shared))
-        n_steps = _n_steps(plan_batches(examples, step.objective, config.batch_size, seed), config)
-        for line in (tell_new_head(start, step), tell_cut(examples, step), tell_short(n_steps, config)):
+        batches = plan_batches(examples, step.objective, config.batch_size, seed)
+        short = tell_short(config.steps_in_all(batches.n_batches), config)
+        for line in (tell_new_head(start, step), tell_cut(examples, step), short):
             if line is not None:
                 tell(line)
         result = train(step, examples, place, config, validate=validate, resume=resume, tell=tell)
@@ -331,10 +333,6 @@ class RecipeRunner:
         if stage.teacher is None or isinstance(examples, MixedExamples):
             return Lesson(examples)
         return listen(stage.teacher, examples, place, self.device)
-
-
-def _n_steps(batches: Batches, config: TrainConfig) -> int:
-    return config.steps_in_all(batches.n_batches)
 
 
 def spread(values: list[float]) -> tuple[float, float]:

@@ -24,7 +24,8 @@ def alone_in(folder: Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder} is a file; expected a folder for a training, or a place for a new one")
     place = folder.resolve()
-    if _held.get(place, (None,))[0] == threading.get_ident():
+    holder, _ = _held.get(place, (None, None))
+    if holder == threading.get_ident():
         yield
         return
     is_new = not place.exists()
@@ -56,7 +57,8 @@ def _is_taken(descriptor: int) -> bool:
 
 
 def _release(place: Path, descriptor: int) -> None:
-    if _held.get(place, (None, None))[1] == descriptor:
+    _, held = _held.get(place, (None, None))
+    if held == descriptor:
         del _held[place]
         with suppress(OSError):  # where there are no locks for folders
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child may not have let go yet

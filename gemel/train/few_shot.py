@@ -55,10 +55,9 @@ class ContrastiveTuner:
                 f"max_pairs is {self.max_pairs} and n_rounds {self.n_rounds}; expected at least 2 pairs and "
                 "a round"
             )
-        (
-            _PairsOfAClass(self.temperature),
-            self._config(),
-        )  # refuse what they refuse now, and not after the data is read
+        # What these refuse is refused now, and not after the data is read.
+        _PairsOfAClass(self.temperature)
+        self._config()
 
     def __call__(self, encoder: Encoder, texts: list[str], classes: Classes) -> Encoder:
         """An encoder with the same settings whose vectors tell the classes apart better."""

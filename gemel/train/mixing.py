@@ -22,7 +22,7 @@ from gemel.train.settings import is_above
 from gemel.train.steps import embed_columns, head_of, labels_of
 
 MIXINGS = ("proportional", "round-robin")
-_DIGEST = "2"  # of what a digest is; an older program's cannot be compared
+_OF_ALL = "all of "  # what a digest begins with; an older program's is of the texts and labels alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,12 @@ def digest_of(examples: Examples | MixedExamples) -> str:
                 digest.update(b"%d " % len(text) + text.encode())
         if part.labels is not None:
             digest.update(part.labels.tobytes())
-    return f"{_DIGEST} {digest.hexdigest()}"
+    return f"{_OF_ALL}{digest.hexdigest()}"
+
+
+def are_others(saved: str, digest: str) -> bool:
+    """Whether a run was begun with other examples, as far as its digest can tell."""
+    return saved.startswith(_OF_ALL) and saved != digest
 
 
 class MixedObjective(Objective):

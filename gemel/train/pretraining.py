@@ -9,13 +9,12 @@ from gemel.errors import InvalidInput
 from gemel.model import SentenceEncoder
 from gemel.train.condenser import CondenserStep
 from gemel.train.denoising import DenoisingStep
+from gemel.train.objectives.registry import PRETRAINED_BY
 from gemel.train.settings import build_with_settings
 from gemel.train.steps import Step
 
-PRETRAINING: dict[str, Callable[..., Step]] = {
-    "denoising": DenoisingStep,
-    "cocondenser": CondenserStep,
-}
+_STEPS: tuple[Callable[..., Step], ...] = (DenoisingStep, CondenserStep)
+PRETRAINING = dict(zip(PRETRAINED_BY, _STEPS, strict=True))
 
 
 def build_pretraining(name: str, model: SentenceEncoder, kind: str, settings: Mapping[str, Any]) -> Step:

@@ -168,15 +168,14 @@ def head_of(objective: Objective, labels: Sequence[str]) -> Head | None:
     return None
 
 
-def go_on_with(objective: Objective, head: Head | None, labels: Sequence[str]) -> bool:
+def go_on_with(objective: Objective, head: Head | None, labels: Sequence[str]) -> None:
     """Put a trained head into an objective, if it is one of the same shape for the same classes."""
     own = head_of(objective, labels)
     if head is None or own is None or not is_alike(head, own):
-        return False
+        return
     whole = objective.whole if isinstance(objective, Matryoshka) else objective
     assert whole is not None  # it has a head
     whole.load_state_dict({name: torch.from_numpy(value) for name, value in head.weights.items()})
-    return True
 
 
 def is_alike(head: Head, other: Head) -> bool:

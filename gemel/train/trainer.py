@@ -25,7 +25,7 @@ from gemel.train.interrupts import held_interrupts
 from gemel.train.leaving import left_plain
 from gemel.train.lora import merged
 from gemel.train.metrics import MetricsFile
-from gemel.train.mixing import MixedExamples, MultiTaskStep, digest_of, plan_batches
+from gemel.train.mixing import MixedExamples, MultiTaskStep, are_others, digest_of, plan_batches
 from gemel.train.parallel import WholeBatch, check_alike, join_team, start_alike
 from gemel.train.result import TrainResult
 from gemel.train.run_card import facts_of_run
@@ -157,7 +157,7 @@ class _Run:
             recover_run(self.output)
         if resume and last.is_dir():
             state = load_state(last, self.step, self.trained, self.optimiser, self.config, self.mean)
-            if " " in state.examples and state.examples != digest:  # an older program noted less of them
+            if are_others(state.examples, digest):
                 raise InvalidInput(
                     f"{last} was made with other examples: resume with the same, or name another output"
                 )

@@ -13,7 +13,7 @@ from training_process import examples_of, step_for
 
 from gemel import load_encoder, load_pair_classifier, load_trainable
 from gemel.errors import InvalidInput
-from gemel.train import SentenceEncoderStep, TrainConfig, train
+from gemel.train import SentenceEncoderStep, TrainConfig, build_objective, train
 from gemel.train.objectives import InBatchContrastive, Softmax
 
 
@@ -113,3 +113,20 @@ def test_scores_that_float32_has_rounded_are_met(tiny_bert: Path, tmp_path: Path
     assert (
         train(step_for(tiny_bert, "cosine"), rounded, tmp_path / "run", TrainConfig(max_steps=1)).steps == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "settings", "told"),
+    [
+        ("softmax", "classified pairs", {"n_labels": 2}, "tells 2 classes apart, and the examples have 3"),
+        ("cosine", "scored pairs", {}, "eats scored pairs and was given classified pairs"),
+    ],
+)
+def test_an_objective_at_several_lengths_eats_what_the_one_inside_does(
+    tiny_bert: Path, tmp_path: Path, name: str, kind: str, settings: dict[str, int], told: str
+) -> None:
+    model = load_trainable(tiny_bert)
+    lengths = {"dimensions": [model.dim, 8]}
+    objective = build_objective(name, kind, dim=model.dim, matryoshka=lengths, **settings)
+    with pytest.raises(InvalidInput, match=told):
+        train(SentenceEncoderStep(model, objective), examples_of("classified pairs"), tmp_path / "run")

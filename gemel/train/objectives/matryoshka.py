@@ -51,17 +51,9 @@ class Matryoshka(Objective):
         """What is inside, and at which lengths."""
         return f"{self.part(0).describe()} at {', '.join(map(str, self.dimensions))} dimensions"
 
-    def eats(self) -> tuple[str, ...]:
-        """Whatever the objective inside eats."""
-        return self.part(0).eats()
-
-    def limits(self) -> tuple[float, float] | None:
-        """Those of the objective inside."""
-        return self.part(0).limits()
-
-    def n_classes(self) -> int | None:
-        """Those of the objective inside."""
-        return self.part(0).n_classes()
+    def asking(self) -> Objective:
+        """The objective inside."""
+        return self.part(0).asking()
 
     def truncations(self) -> tuple[int, ...]:
         """Its dimensions, the largest first."""

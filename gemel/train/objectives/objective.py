@@ -39,17 +39,13 @@ class Objective(nn.Module):
         """A few words for a person."""
         return self.name or type(self).__name__
 
-    def eats(self) -> tuple[str, ...]:
-        """The kinds of examples that it can learn from; none means any."""
-        return self.kinds
-
     def truncations(self) -> tuple[int, ...]:
         """How many of the first numbers of a vector were trained to stand alone, if any."""
         return ()
 
-    def limits(self) -> tuple[float, float] | None:
-        """The lowest and the highest score that it can meet, if there are such."""
-        return self.score_range
+    def asking(self) -> Objective:
+        """Whose demands on the examples hold: its own, or those of the objective inside of it."""
+        return self
 
     def n_classes(self) -> int | None:
         """How many classes it tells apart, if it was told so."""
@@ -58,7 +54,8 @@ class Objective(nn.Module):
 
 def check_eaten(examples: Examples, objective: Objective) -> None:
     """Refuse examples that an objective would learn nonsense from."""
-    eaten, labels = objective.eats(), examples.labels
+    asking, labels = objective.asking(), examples.labels
+    eaten, limits, n_classes = asking.kinds, asking.score_range, asking.n_classes()
     if eaten and examples.kind not in eaten:
         raise InvalidInput(
             f"the objective {objective.describe()} eats {' or '.join(eaten)} and was given {examples.kind}; "
@@ -67,7 +64,6 @@ def check_eaten(examples: Examples, objective: Objective) -> None:
     if labels is None or not len(labels):
         return
     lowest, highest = labels.min().item(), labels.max().item()
-    limits, n_classes = objective.limits(), objective.n_classes()
     if limits is not None and not limits[0] - ROUNDING <= lowest <= highest <= limits[1] + ROUNDING:
         raise InvalidInput(
             f"the scores run from {lowest:g} to {highest:g}, and the objective {objective.describe()} meets "
